@@ -1,0 +1,1 @@
+"""Keeps and compares captured gradients; knows numpy, and neither torch nor HTTP."""

@@ -1,0 +1,1 @@
+"""From captured gradients to a verdict: pure functions on arrays."""

@@ -1,0 +1,101 @@
+"""The golden file: the gradient of every unit alone, what they add up to, and how honest runs round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradassay.goldens.atomic import write_atomically
+from gradassay.goldens.container import FORMAT, Container, invalid, open_container, to_bytes
+from gradassay.goldens.header import GoldenHeader, check_parameters, dump_header, parse_header
+from gradassay.goldens.sketch import BUCKETS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """The gradient of every unit's mean loss at one step.
+
+    sketch: [U, P, 1024] float64. norm2: [U, P] float64. terms: [U, P, 1024] by name where the objective is a sum.
+    """
+
+    sketch: NDArray[np.float64]
+    norm2: NDArray[np.float64]
+    terms: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Golden:
+    """Basis, noise floor and references of one problem in one dtype profile; `bases` is keyed by step, from 1."""
+
+    header: GoldenHeader
+    bases: Mapping[int, Basis]
+
+    @property
+    def name(self) -> str:
+        """The name under which versions are kept: problem and parameter dtype."""
+        return f"{self.header.problem.name}.{self.header.dtype}"
+
+    def true_coefficients(self, units: int) -> NDArray[np.float64]:
+        """[units] float64: by how much each unit's own gradient counts in the truth of the first `units` units."""
+        if self.header.objective == "unit-mean":
+            return np.full(units, 1.0 / units)
+        tokens = np.array([unit.tokens for unit in self.header.units[:units]], dtype=np.float64)
+        total = tokens.sum()
+        return tokens / total if total else np.zeros(units)
+
+    def to_bytes(self) -> bytes:
+        """The golden's file content."""
+        arrays: dict[str, NDArray[np.generic]] = {}
+        for step, basis in self.bases.items():
+            arrays[f"basis.{step}.sketch"] = basis.sketch
+            arrays[f"basis.{step}.norm2"] = basis.norm2
+            for term, sketch in basis.terms.items():
+                arrays[f"basis.{step}.sketch.{term}"] = sketch
+        return to_bytes(dump_header(self.header, "golden", FORMAT), arrays)
+
+    def write(self, path: Path) -> None:
+        """Writes the file so that it appears whole or not at all."""
+        write_atomically(path, self.to_bytes())
+
+
+def read_golden(path: Path) -> Golden:
+    """The golden at `path`; raises InvalidFile or UnknownFormat where header and arrays do not agree."""
+    container = open_container(path, "golden")
+    header = parse_header(GoldenHeader, container.document, path)
+    check_parameters(header.parameters, path)
+    if not header.units or any(unit.tokens < 0 for unit in header.units):
+        invalid(path, "units", "at least one, with tokens of at least 0", [unit.tokens for unit in header.units][:8])
+    for family, floor in header.noise.items():
+        if not (0 <= floor.q50 <= floor.q999 < np.inf and floor.samples >= 1):
+            invalid(path, f"noise: {family}", "0 <= q50 <= q999 and samples of at least 1", floor)
+    steps = sorted(
+        int(name.split(".")[1])
+        for name in container.names
+        if name.startswith("basis.") and name.endswith(".sketch") and name.split(".")[1].isdigit()
+    )
+    if 1 not in steps:
+        invalid(path, "basis.1.sketch", "an array of this name", "none")
+    return Golden(header=header, bases={step: _basis(container, step, header) for step in steps})
+
+
+def _basis(container: Container, step: int, header: GoldenHeader) -> Basis:
+    units, count = len(header.units), len(header.parameters)
+
+    def read(name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        values = container.array(name, shape=shape, kinds=("F64", "F32")).astype(np.float64, copy=False)
+        if not np.isfinite(values).all():
+            position = np.argwhere(~np.isfinite(values))[0]
+            parameter = header.parameters[int(position[1])].name
+            invalid(container.path, f"{name}: unit {position[0]}, {parameter}", "finite values", "NaN or infinity")
+        return values
+
+    prefix = f"basis.{step}.sketch"
+    return Basis(
+        sketch=read(prefix, (units, count, BUCKETS)),
+        norm2=read(f"basis.{step}.norm2", (units, count)),
+        terms={term: read(f"{prefix}.{term}", (units, count, BUCKETS)) for term in header.terms},
+    )

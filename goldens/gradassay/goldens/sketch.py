@@ -1,0 +1,114 @@
+"""Sketch spec v1: a parameter's gradient as 1024 numbers, linear and addressable by element index.
+
+Whatever its size, a gradient of N elements in canonical (row-major, unsharded) order becomes 16 segments of 64 signed
+bucket sums; up to 1024 elements are kept as they are. Sketches of shards add up to the sketch of the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+BUCKETS = 1024
+SEGMENTS = 16
+ROW = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What one pass over a slice gives; non-finite elements are counted, and left out of everything else.
+
+    sketch: [1024] float64. norm2: sum of squares. absmax: largest magnitude. nonfinite: number of NaN or infinite elements.
+    """
+
+    sketch: NDArray[np.float64]
+    norm2: float
+    absmax: float
+    nonfinite: int
+
+
+def sketch(values: NDArray[np.generic], start: int = 0, total: int | None = None) -> NDArray[np.float64]:
+    """The sketch [1024] float64 of a contiguous slice of a flattened parameter.
+
+    values: 1-D float32, float64 or, as uint16, the bits of bfloat16. start: index of its first element. total: size of the
+    whole parameter, by default that of the slice. Non-finite elements count as zero; `measure` counts them.
+    """
+    return measure(values, start, total).sketch
+
+
+def sketch_runs(values: NDArray[np.generic], runs: NDArray[np.int64], total: int) -> NDArray[np.float64]:
+    """The sketch [1024] float64 of a strided shard, given as runs [n, 2] int64 of first element and length."""
+    return measure_runs(values, runs, total).sketch
+
+
+def measure(values: NDArray[np.generic], start: int = 0, total: int | None = None) -> Measurement:
+    """Sketch, sum of squares, largest magnitude and non-finite count of a contiguous slice; arguments as in `sketch`."""
+    length = values.shape[0]
+    return measure_runs(values, np.array([[start, length]], dtype=np.int64), start + length if total is None else total)
+
+
+def measure_runs(values: NDArray[np.generic], runs: NDArray[np.int64], total: int) -> Measurement:
+    """Sketch, sum of squares, largest magnitude and non-finite count of a shard given as runs.
+
+    values: 1-D float32, float64 or bfloat16 bits as uint16, the runs' elements one after the other. runs: [n, 2] int64 first
+    element and length. Raises ValueError where the runs do not fit the values or the parameter.
+    """
+    runs = np.ascontiguousarray(runs, dtype=np.int64)
+    _check(values, runs, total)
+    if total <= BUCKETS:
+        return _measure_elements(values, runs)
+    from gradassay.goldens import kernel
+
+    sketched, totals = kernel.measure_signed(values, runs, total)
+    return Measurement(
+        sketch=sketched.reshape(BUCKETS),
+        norm2=float(totals[:, 0].sum()),
+        absmax=float(totals[:, 1].max()),
+        nonfinite=int(totals[:, 2].sum()),
+    )
+
+
+def segment_elements(total: int) -> NDArray[np.int64]:
+    """[17] int64: segment s of a parameter of `total` elements holds elements [bounds[s], bounds[s+1]).
+
+    Up to 1024 elements a sketch holds the elements themselves, 64 to a segment.
+    """
+    if total <= BUCKETS:
+        return np.minimum(np.arange(SEGMENTS + 1, dtype=np.int64) * ROW, total)
+    rows = -(-total // ROW)
+    return np.minimum(np.arange(SEGMENTS + 1, dtype=np.int64) * rows // SEGMENTS * ROW, total)
+
+
+def _check(values: NDArray[np.generic], runs: NDArray[np.int64], total: int) -> None:
+    if values.ndim != 1 or values.dtype not in (np.float32, np.float64, np.uint16):
+        raise ValueError(
+            f"values must be 1-D float32, float64 or bfloat16 bits as uint16, not {values.dtype} {values.shape}"
+        )
+    if runs.ndim != 2 or runs.shape[1] != 2:
+        raise ValueError(f"runs must be [n, 2], not {list(runs.shape)}")
+    if len(runs) and (runs.min() < 0 or (runs[:, 0] + runs[:, 1]).max() > total):
+        raise ValueError(f"runs reach outside the parameter's {total} elements")
+    if int(runs[:, 1].sum()) != values.shape[0]:
+        raise ValueError(f"runs hold {int(runs[:, 1].sum())} elements, but there are {values.shape[0]} values")
+
+
+def _measure_elements(values: NDArray[np.generic], runs: NDArray[np.int64]) -> Measurement:
+    """Of a parameter small enough to be kept as it is."""
+    if values.dtype == np.uint16:
+        values = (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    elements = values.astype(np.float64)
+    finite = np.isfinite(elements)
+    elements[~finite] = 0.0
+    sketched = np.zeros(BUCKETS)
+    before = 0
+    for first, length in runs.tolist():
+        sketched[first : first + length] += elements[before : before + length]
+        before += length
+    return Measurement(
+        sketch=sketched,
+        norm2=float(elements @ elements),
+        absmax=float(np.abs(elements).max(initial=0.0)),
+        nonfinite=int((~finite).sum()),
+    )

@@ -1,0 +1,1 @@
+"""Where goldens and records are kept."""

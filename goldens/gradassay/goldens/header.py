@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar
@@ -143,7 +142,6 @@ class GoldenHeader:
     created: str = ""
 
 
-@lru_cache
 def _adapter(kind: Any) -> Any:
     from pydantic import TypeAdapter
 

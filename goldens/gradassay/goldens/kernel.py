@@ -17,19 +17,19 @@ _SIGNS = np.array([[-1.0 if byte >> bit & 1 else 1.0 for bit in range(8)] for by
 _BFLOAT16 = (np.arange(65536, dtype=np.uint32) << np.uint32(16)).view(np.float32)
 
 
-def _load(values, position):  # type: ignore[no-untyped-def]
+def _load(values, position):
     """The element as float64, whatever it is stored as; compiled by the overload below."""
 
 
 @overload(_load, inline="always")
-def _compile_load(values, position):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def _compile_load(values, position):  # noqa: ARG001
     if values.dtype == types.uint16:
         return lambda values, position: np.float64(_BFLOAT16[values[position]])
     return lambda values, position: np.float64(values[position])
 
 
-@numba.njit(inline="always")  # type: ignore[untyped-decorator]
-def mix(z):  # type: ignore[no-untyped-def]
+@numba.njit(inline="always")
+def mix(z):
     """splitmix64 of a uint64 (Steele, Lea and Flood, 2014)."""
     z = z + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -37,8 +37,8 @@ def mix(z):  # type: ignore[no-untyped-def]
     return z ^ (z >> np.uint64(31))
 
 
-@numba.njit(inline="always")  # type: ignore[untyped-decorator]
-def _partial_row(values, position, first, last, buckets, totals):  # type: ignore[no-untyped-def]
+@numba.njit(inline="always")
+def _partial_row(values, position, first, last, buckets, totals):
     """Adds elements [first, last) of one row, the first of which is values[position]."""
     hashed = mix(np.uint64(SEED) + np.uint64(first >> 6))
     for element in range(first, last):
@@ -53,8 +53,8 @@ def _partial_row(values, position, first, last, buckets, totals):  # type: ignor
         buckets[bucket] += -value if negative else value
 
 
-@numba.njit(inline="always", fastmath={"reassoc", "contract", "nsz"})  # type: ignore[untyped-decorator]
-def _whole_row(values, position, row, buckets, squares):  # type: ignore[no-untyped-def]
+@numba.njit(inline="always", fastmath={"reassoc", "contract", "nsz"})
+def _whole_row(values, position, row, buckets, squares):
     """Adds the 64 elements of a row; squares [8] collects sums of squares by lane."""
     hashed = mix(np.uint64(SEED) + np.uint64(row))
     for byte in range(8):
@@ -65,52 +65,78 @@ def _whole_row(values, position, row, buckets, squares):  # type: ignore[no-unty
             squares[lane] += value * value
 
 
-@numba.njit(inline="always")  # type: ignore[untyped-decorator]
-def _largest(values, first, last):  # type: ignore[no-untyped-def]
+@numba.njit(inline="always")
+def _largest(values, first, last):
+    """The largest magnitude of values[first:last], infinite where one of them is not finite."""
     largest = np.float64(0.0)
+    finite = True
     for position in range(first, last):
-        largest = max(largest, abs(_load(values, position)))
-    return largest
+        magnitude = abs(_load(values, position))
+        finite &= magnitude < np.inf
+        largest = max(largest, magnitude)
+    return largest if finite else np.inf
 
 
-@numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
-def measure_signed(values, runs, total):  # type: ignore[no-untyped-def]
+@numba.njit
+def _segment(values, runs, total, segment, sketch, totals):
+    """Fills sketch[segment] and totals[segment]."""
+    rows = (total + 63) // 64
+    low = 64 * (rows * segment // SEGMENTS)
+    high = min(total, 64 * (rows * (segment + 1) // SEGMENTS))
+    buckets = np.zeros(ROW)
+    mine = np.zeros(3)
+    squares = np.zeros(8)
+    before = 0
+    for run in range(runs.shape[0]):
+        begin = max(runs[run, 0], low)
+        end = min(runs[run, 0] + runs[run, 1], high)
+        position = before + begin - runs[run, 0]
+        before += runs[run, 1]
+        element = begin
+        while element < end:
+            last = min(end, ((element >> 6) + 1) << 6)
+            width = last - element
+            whole = width == ROW
+            if whole:
+                largest = _largest(values, position, position + width)
+                whole = largest < np.inf
+                if whole:
+                    mine[1] = max(mine[1], largest)
+                    _whole_row(values, position, element >> 6, buckets, squares)
+            if not whole:
+                _partial_row(values, position, element, last, buckets, mine)
+            element = last
+            position += width
+    for lane in range(8):
+        mine[0] += squares[lane]
+    sketch[segment] = buckets
+    totals[segment] = mine
+
+
+@numba.njit(parallel=True, cache=True)
+def measure_signed(values, runs, total):
     """The sketch [16, 64] and per-segment [16, 3] sum of squares, largest magnitude and non-finite count, total > 1024.
 
     values: 1-D float32 or float64, the runs' elements one after the other. runs: [n, 2] int64 first element and length.
     """
-    rows = (total + 63) // 64
     sketch = np.zeros((SEGMENTS, ROW))
     totals = np.zeros((SEGMENTS, 3))
     for segment in numba.prange(SEGMENTS):
-        low = 64 * (rows * segment // SEGMENTS)
-        high = min(total, 64 * (rows * (segment + 1) // SEGMENTS))
-        buckets = np.zeros(ROW)
-        mine = np.zeros(3)
-        squares = np.zeros(8)
-        before = 0
-        for run in range(runs.shape[0]):
-            begin = max(runs[run, 0], low)
-            end = min(runs[run, 0] + runs[run, 1], high)
-            position = before + begin - runs[run, 0]
-            before += runs[run, 1]
-            element = begin
-            while element < end:
-                last = min(end, ((element >> 6) + 1) << 6)
-                width = last - element
-                whole = width == ROW
-                if whole:
-                    largest = _largest(values, position, position + width)
-                    whole = largest < np.inf
-                    if whole:
-                        mine[1] = max(mine[1], largest)
-                        _whole_row(values, position, element >> 6, buckets, squares)
-                if not whole:
-                    _partial_row(values, position, element, last, buckets, mine)
-                element = last
-                position += width
-        for lane in range(8):
-            mine[0] += squares[lane]
-        sketch[segment] = buckets
-        totals[segment] = mine
+        _segment(values, runs, total, segment, sketch, totals)
     return sketch, totals
+
+
+@numba.njit(cache=True)
+def measure_serially(values, runs, total):
+    """As `measure_signed`, on one thread: loads in less time, and may be loaded before a fork."""
+    sketch = np.zeros((SEGMENTS, ROW))
+    totals = np.zeros((SEGMENTS, 3))
+    for segment in range(SEGMENTS):
+        _segment(values, runs, total, segment, sketch, totals)
+    return sketch, totals
+
+
+def measure_on_all_threads(values, runs, total):
+    """`measure_signed`, or `measure_serially` where numba may use one thread only (NUMBA_NUM_THREADS=1)."""
+    kernel = measure_serially if numba.config.NUMBA_NUM_THREADS == 1 else measure_signed
+    return kernel(values, runs, total)

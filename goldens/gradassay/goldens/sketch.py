@@ -20,7 +20,7 @@ ROW = 64
 class Measurement:
     """What one pass over a slice gives; non-finite elements are counted, and left out of everything else.
 
-    sketch: [1024] float64. norm2: sum of squares. absmax: largest magnitude. nonfinite: number of NaN or infinite elements.
+    sketch: [1024] float64. norm2: sum of squares. absmax: largest magnitude. nonfinite: count of NaN and infinities.
     """
 
     sketch: NDArray[np.float64]
@@ -32,8 +32,8 @@ class Measurement:
 def sketch(values: NDArray[np.generic], start: int = 0, total: int | None = None) -> NDArray[np.float64]:
     """The sketch [1024] float64 of a contiguous slice of a flattened parameter.
 
-    values: 1-D float32, float64 or, as uint16, the bits of bfloat16. start: index of its first element. total: size of the
-    whole parameter, by default that of the slice. Non-finite elements count as zero; `measure` counts them.
+    values: 1-D float32, float64 or, as uint16, the bits of bfloat16. start: index of its first element. total: size of
+    the whole parameter, by default that of the slice. Non-finite elements count as zero; `measure` counts them.
     """
     return measure(values, start, total).sketch
 
@@ -44,7 +44,7 @@ def sketch_runs(values: NDArray[np.generic], runs: NDArray[np.int64], total: int
 
 
 def measure(values: NDArray[np.generic], start: int = 0, total: int | None = None) -> Measurement:
-    """Sketch, sum of squares, largest magnitude and non-finite count of a contiguous slice; arguments as in `sketch`."""
+    """Sketch, sum of squares, largest magnitude and non-finite count of a slice; arguments as in `sketch`."""
     length = values.shape[0]
     return measure_runs(values, np.array([[start, length]], dtype=np.int64), start + length if total is None else total)
 
@@ -52,8 +52,8 @@ def measure(values: NDArray[np.generic], start: int = 0, total: int | None = Non
 def measure_runs(values: NDArray[np.generic], runs: NDArray[np.int64], total: int) -> Measurement:
     """Sketch, sum of squares, largest magnitude and non-finite count of a shard given as runs.
 
-    values: 1-D float32, float64 or bfloat16 bits as uint16, the runs' elements one after the other. runs: [n, 2] int64 first
-    element and length. Raises ValueError where the runs do not fit the values or the parameter.
+    values: 1-D float32, float64 or bfloat16 bits as uint16, the runs' elements one after the other. runs: [n, 2] int64
+    first element and length. Raises ValueError where the runs do not fit the values or the parameter.
     """
     runs = np.ascontiguousarray(runs, dtype=np.int64)
     _check(values, runs, total)
@@ -61,7 +61,7 @@ def measure_runs(values: NDArray[np.generic], runs: NDArray[np.int64], total: in
         return _measure_elements(values, runs)
     from gradassay.goldens import kernel
 
-    sketched, totals = kernel.measure_signed(values, runs, total)
+    sketched, totals = kernel.measure_on_all_threads(values, runs, total)
     return Measurement(
         sketch=sketched.reshape(BUCKETS),
         norm2=float(totals[:, 0].sum()),

@@ -66,9 +66,9 @@ class Pattern(StrEnum):
 class Law:
     """The simplest formula that the noise allows.
 
-    scale: the factor as a formula of the layout's sizes ("ep", "1/dp"), None where the pattern has none. value: that factor
-    as a number. formula: the whole law. ties: other formulas with the same numbers in this layout. separated_by:
-    a layout in which they differ. confidence: 0 to 1, the share of explanatory weight this law has among all tried.
+    scale: the factor as a formula of the layout's sizes ("ep", "1/dp"), None where the pattern has none. value: that
+    factor as a number. formula: the whole law. ties: other formulas with the same numbers in this layout.
+    separated_by: a layout in which they differ. confidence: 0 to 1, this law's share of explanatory weight among all.
     """
 
     pattern: Pattern
@@ -114,7 +114,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterVerdict:
-    """One parameter: ratio is <candidate, truth>/<truth, truth>, residual its distance from the truth relative to it."""
+    """One parameter. ratio: <candidate, truth>/<truth, truth>. residual: distance from the truth, relative to it."""
 
     name: str
     family: str
@@ -140,6 +140,7 @@ class Assay:
     """A comparison of record b with golden or record a.
 
     power: by family, the smallest scale factor that this comparison would have flagged (1.01 = one per cent).
+    tokens: [dp][accum] that count in the loss, where the comparison knew them.
     sentence: the verdict in one sentence.
     """
 
@@ -149,6 +150,7 @@ class Assay:
     stage: str
     layout: Layout
     sentence: str
+    tokens: tuple[tuple[float, ...], ...] = ()
     power: Mapping[str, float] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     parameters: tuple[ParameterVerdict, ...] = ()

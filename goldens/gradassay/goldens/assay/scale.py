@@ -1,8 +1,8 @@
-"""Scales: products of small integer powers of a layout's sizes, and of nothing else unless nothing else explains them."""
+"""Scales: products of small integer powers of a layout's sizes, or a number where no size explains it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
@@ -12,7 +12,7 @@ from gradassay.goldens.layout import Layout
 
 # How far a symbol is from being the first guess, in bits; experts are reduced over other groups than the rest.
 _PRIOR_BITS = {"dp": 1.0, "accum": 1.2, "ep": 1.6, "cp": 1.8, "tp": 2.0, "pp": 2.2, "edp": 2.4, "replicate": 2.6}
-_EXPERT_PRIOR_BITS = _PRIOR_BITS | {"ep": 0.8, "edp": 1.6, "dp": 1.8}
+_EXPERT_PRIOR_BITS = _PRIOR_BITS | {"ep": 0.8, "edp": 1.4, "dp": 1.8, "accum": 2.2}
 _LATE_PRIOR_BITS = {"world": 3.2, "tokens": 5.0, "units": 4.0}
 _POWER_OF_TWO_BITS = 2.8
 _NUMBER_BITS = 12.0
@@ -28,7 +28,7 @@ def sizes(layout: Layout, tokens: int = 0) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """A factor: `constant` times the product of symbols to integer powers.
+    """A factor above zero: `constant` times the product of symbols to integer powers.
 
     The text of a scale names its powers in the order of the field ("ep", "1/dp", "dp/2", "2**16", "1.01").
     """
@@ -57,27 +57,31 @@ class Scale:
                 spelled[base] = spelled.get(base, 0) + power * exponent
         return tuple(sorted((name, power) for name, power in spelled.items() if power)), self.constant
 
+    @property
+    def named(self) -> bool:
+        """Whether sizes and powers of two explain the factor; otherwise it is just a number."""
+        return bool(self.powers) or log2(self.constant).is_integer()
+
     def bits(self, *, expert: bool = False) -> float:
         """Length of the description; experts think of ep first, the rest of dp."""
         prior = (_EXPERT_PRIOR_BITS if expert else _PRIOR_BITS) | _LATE_PRIOR_BITS
         length = sum(prior[name] + 0.6 * (power < 0) + 1.5 * (abs(power) - 1) for name, power in self.powers)
         length += 1.0 * max(0, len(self.powers) - 1)
         if self.constant != 1.0:
-            exponent = log2(abs(self.constant)) if self.constant else 0.5
-            length += _POWER_OF_TWO_BITS + 0.1 * abs(exponent) if exponent == int(exponent) else _NUMBER_BITS
+            exponent = log2(self.constant)
+            length += _POWER_OF_TWO_BITS + 0.1 * abs(exponent) if exponent.is_integer() else _NUMBER_BITS
         return length
 
     def __str__(self) -> str:
         above = [_power(name, power) for name, power in self.powers if power > 0]
         below = [_power(name, -power) for name, power in self.powers if power < 0]
-        if self.constant != 1.0:
-            exponent = log2(abs(self.constant)) if self.constant else 0.5
-            if exponent == int(exponent):
-                (above if exponent > 0 else below).append(
-                    _power("2", int(abs(exponent))) if abs(exponent) > 3 else str(2 ** int(abs(exponent)))
-                )
-            else:
-                above.insert(0, f"{self.constant:.6g}")
+        exponent = log2(self.constant)
+        if not exponent.is_integer():
+            above.insert(0, f"{self.constant:.9g}")
+        elif exponent > 0:
+            above.insert(0, _power("2", int(exponent)) if exponent > 3 else str(2 ** int(exponent)))
+        elif exponent < 0:
+            below.append(_power("2", int(-exponent)) if exponent < -3 else str(2 ** int(-exponent)))
         if not below:
             return "*".join(above) or "1"
         if len(below) == 1 and "**" in below[0] and not above:
@@ -118,7 +122,7 @@ def _all(symbols: tuple[str, ...]) -> tuple[Scale, ...]:
     return tuple(unique.values())
 
 
-def scales(values: Mapping[str, float]) -> Iterator[Scale]:
+def scales(values: Mapping[str, float]) -> tuple[Scale, ...]:
     """Every scale of short description in these sizes; sizes of 1 explain nothing and are left out."""
     order = ("dp", "ep", "edp", "tp", "pp", "cp", "replicate", "accum", "world", "tokens")
     present = [name for name in order if values.get(name, 1.0) != 1.0]
@@ -126,9 +130,10 @@ def scales(values: Mapping[str, float]) -> Iterator[Scale]:
         present = [name for name in present if name != "world"]
     if values.get("edp") == values.get("dp"):
         present = [name for name in present if name != "edp"]
-    yield from _all(tuple(present))
+    return _all(tuple(present))
 
 
 def matching(target: float, values: Mapping[str, float], *, relative_tolerance: float) -> list[Scale]:
-    """The scales within `relative_tolerance` of the positive number `target`, shortest first."""
-    return [scale for scale in scales(values) if abs(scale.value(values) / target - 1) <= relative_tolerance]
+    """The scales within `relative_tolerance` of the positive number `target`, shortest first; of those that are 1, only 1."""
+    found = [scale for scale in scales(values) if abs(scale.value(values) / target - 1) <= relative_tolerance]
+    return found[:1] if found and found[0] == Scale() else found

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from gradassay.goldens.store.approval import DEFAULT_CHANNEL, Approval
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenVersion:
-    """One immutable version of a golden. channels: those that it is approved for, e.g. ("approved",)."""
+    """One immutable version of a golden. created: when it was stored, UTC, ISO 8601. channels: which point to it."""
 
     name: str
     version: int
@@ -21,7 +23,7 @@ class GoldenVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRecord:
-    """One record. id: the store's own (an MLflow run id, say)."""
+    """One record. id: the store's own (an MLflow run id, say). created: when it was stored, UTC, ISO 8601."""
 
     id: str
     digest: str
@@ -35,8 +37,9 @@ class StoredRecord:
 class GoldenStore(Protocol):
     """Keeps goldens and records; writing the same content twice gives the same entry.
 
-    Methods that look something up raise NotFound (a version, a record) or NoGolden (no approved version); every method raises
-    StoreError where the store cannot be reached.
+    Methods that look something up raise NotFound (a version, a record) or NoGolden (a channel that points nowhere);
+    every method raises StoreError where the store cannot be used, its subclass Unreachable where nothing answers.
+    Methods that give a path verify the file's digest and raise InvalidFile where it differs.
     """
 
     def put_golden(self, path: Path) -> GoldenVersion:
@@ -44,17 +47,35 @@ class GoldenStore(Protocol):
         ...
 
     def goldens(self, name: str | None = None) -> Sequence[GoldenVersion]:
-        """All versions, of all names or of one, oldest first."""
+        """All versions, of all names or of one, by name and version."""
         ...
 
-    def golden_path(self, name: str, version: int | None = None, *, channel: str = "approved") -> Path:
-        """A local file with the given version, or with the one that `channel` points to; its digest is verified."""
+    def find_golden(self, name: str, version: int | None = None, *, channel: str = DEFAULT_CHANNEL) -> GoldenVersion:
+        """The given version of `name`, or the one that `channel` points to; no file is read."""
+        ...
+
+    def golden_path(self, name: str, version: int | None = None, *, channel: str = DEFAULT_CHANNEL) -> Path:
+        """A local file with the given version, or with the one that `channel` points to."""
         ...
 
     def approve(
-        self, name: str, version: int, *, channel: str = "approved", who: str, why: str, expected: int | None = None
+        self,
+        name: str,
+        version: int,
+        *,
+        channel: str = DEFAULT_CHANNEL,
+        who: str,
+        why: str,
+        expected: int | None = None,
     ) -> GoldenVersion:
-        """Points `channel` at `version`; raises Conflict where `expected` is given and is not the present one."""
+        """Points `channel` at `version` and adds that to the history.
+
+        expected: the version that the caller believes `channel` points to, 0 for none; Conflict where it is another.
+        """
+        ...
+
+    def approvals(self, name: str) -> Sequence[Approval]:
+        """The history of all channels of `name`, oldest first; it is only ever added to."""
         ...
 
     def put_record(self, path: Path) -> StoredRecord:
@@ -63,6 +84,10 @@ class GoldenStore(Protocol):
 
     def records(self) -> Sequence[StoredRecord]:
         """All records, oldest first."""
+        ...
+
+    def find_record(self, reference: str) -> StoredRecord:
+        """The record of this id or digest; no file is read."""
         ...
 
     def record_path(self, reference: str) -> Path:

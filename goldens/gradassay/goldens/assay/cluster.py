@@ -1,0 +1,155 @@
+"""Which parameters diverge alike: the shape that explains most of them goes first, then the rest is explained anew."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradassay.goldens.assay.result import Pattern
+from gradassay.goldens.assay.scale import matching
+from gradassay.goldens.assay.shape import Setting, Shape, Uniform, known_shapes, read_shapes
+from gradassay.goldens.assay.system import Fit, System, solve
+
+# A law is accepted where it leaves no more than this many times what an honest run would.
+FIT_MARGIN = 2.0
+_UNMATCHED_SCALE_BITS = 12.0
+_PROBES = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Parameters that one shape explains with one scale.
+
+    doubt: total explanatory weight of rival shapes with other numbers, relative to this one's, at least 0.
+    """
+
+    systems: tuple[System, ...]
+    shape: Shape
+    scale: float
+    scale_tolerance: float
+    residual: float
+    doubt: float
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Families of its parameters, each once."""
+        return tuple(dict.fromkeys(system.parameter.family for system in self.systems))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    shape: Shape
+    members: tuple[tuple[System, Fit], ...]
+    bits: float
+
+
+def cluster(systems: Sequence[System], setting: Setting) -> tuple[list[Cluster], list[System]]:
+    """Clusters that a shape explains, largest first, and the systems that none does."""
+    remaining = list(systems)
+    clusters: list[Cluster] = []
+    stages = 1 + max((system.parameter.stage for system in systems), default=0)
+    while remaining:
+        owners = any(system.owned for system in remaining)
+        shapes = list(known_shapes(setting, stages=stages, owners=owners))
+        shapes += list(_shapes_read_off(remaining, setting))
+        candidates = [found for shape in shapes for found in _candidates(shape, remaining, setting)]
+        if not candidates:
+            break
+        best = min(candidates, key=lambda candidate: (-len(candidate.members), candidate.bits))
+        chosen = tuple(system for system, _ in best.members)
+        clusters.append(_cluster(best, chosen, shapes, setting))
+        remaining = [system for system in remaining if system not in chosen]
+    return clusters, remaining
+
+
+def _candidates(shape: Shape, systems: Sequence[System], setting: Setting) -> Iterator[_Candidate]:
+    fits = [(system, fit) for system in systems if (fit := system.fit(shape, setting)) is not None]
+    fits = [(system, fit) for system, fit in fits if fit.residual <= FIT_MARGIN * system.tolerance.error]
+    if isinstance(shape, Uniform):
+        fits = [(system, fit) for system, fit in fits if abs(fit.scale - 1) > system.tolerance.scale]
+    for group in _alike(fits):
+        scale = float(np.median([fit.scale for _, fit in group]))
+        tolerance = _scale_tolerance([system for system, _ in group])
+        expert = all(system.parameter.family == "expert" for system, _ in group)
+        named = matching(abs(scale), setting.values, relative_tolerance=tolerance)
+        bits = min((match.bits(expert=expert) for match in named), default=_UNMATCHED_SCALE_BITS)
+        yield _Candidate(shape=shape, members=tuple(group), bits=shape.bits + bits)
+
+
+def _alike(fits: list[tuple[System, Fit]]) -> Iterator[list[tuple[System, Fit]]]:
+    """Groups whose scales are the same within what rounding allows."""
+    group: list[tuple[System, Fit]] = []
+    for system, fit in sorted(fits, key=lambda pair: pair[1].scale):
+        if group:
+            last_system, last = group[-1]
+            allowed = 2 * (system.tolerance.scale + last_system.tolerance.scale)
+            if abs(fit.scale - last.scale) > allowed * max(abs(fit.scale), abs(last.scale)):
+                yield group
+                group = []
+        group.append((system, fit))
+    if group:
+        yield group
+
+
+def _scale_tolerance(systems: Sequence[System]) -> float:
+    return max(1.5 * min(system.tolerance.scale for system in systems), 1e-9)
+
+
+def _cluster(best: _Candidate, chosen: tuple[System, ...], shapes: Sequence[Shape], setting: Setting) -> Cluster:
+    scale = float(np.median([fit.scale for _, fit in best.members]))
+    residual = float(np.sqrt(np.mean([fit.residual**2 for _, fit in best.members])))
+    doubt = 0.0
+    for shape in shapes:
+        if shape == best.shape or shape.pattern is Pattern.UNIFORM:
+            continue
+        for rival in _candidates(shape, chosen, setting):
+            if len(rival.members) == len(chosen) and not same_numbers(
+                best.shape, scale, shape, rival.members[0][1].scale, chosen, setting
+            ):
+                doubt += 2.0 ** (best.bits - rival.bits)
+    return Cluster(
+        systems=chosen,
+        shape=best.shape,
+        scale=scale,
+        scale_tolerance=_scale_tolerance(chosen),
+        residual=residual,
+        doubt=doubt,
+    )
+
+
+def same_numbers(
+    one: Shape, one_scale: float, two: Shape, two_scale: float, systems: Sequence[System], setting: Setting
+) -> bool:
+    """Whether two shapes with their scales give the same weights wherever these systems have a gradient."""
+    allowed = 1e-6 + 3 * min(system.tolerance.scale for system in systems)
+    for place in {block.place for system in systems for block in system.blocks}:
+        first, second = one.weights(setting, place), two.weights(setting, place)
+        if first is None or second is None:
+            return False
+        largest = np.abs(one_scale * first).max()
+        if not np.allclose(one_scale * first, two_scale * second, rtol=0, atol=allowed * largest):
+            return False
+    return True
+
+
+def _shapes_read_off(systems: Sequence[System], setting: Setting) -> Iterator[Shape]:
+    """Two-level and geometric shapes found in the weights of whole families, or of single parameters where these fail."""
+    families: dict[str, list[System]] = defaultdict(list)
+    for system in systems:
+        families[system.parameter.family].append(system)
+    seen: set[Shape] = set()
+    for members in families.values():
+        noise = max(system.tolerance.error for system in members)
+        together = solve(members, setting.layout, noise=noise)
+        probes = [together]
+        if not together.residual <= FIT_MARGIN * noise:
+            probes += [solve([member], setting.layout, noise=noise) for member in members[:_PROBES]]
+        for solution in probes:
+            tolerance = max(20 * solution.stderr, 1e-5)
+            for shape in read_shapes(solution.weights, setting.layout, tolerance=tolerance):
+                if shape not in seen:
+                    seen.add(shape)
+                    yield shape

@@ -1,0 +1,222 @@
+"""Record against golden: from files to the one Assay object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gradassay.goldens.assay.evidence import Evidence, gather
+from gradassay.goldens.assay.findings import explain
+from gradassay.goldens.assay.health import Health, examine
+from gradassay.goldens.assay.noise import LEAST_POWER
+from gradassay.goldens.assay.result import Assay, Finding, Side, Verdict
+from gradassay.goldens.assay.sentence import verdict_sentence
+from gradassay.goldens.faults import load_catalogue
+from gradassay.goldens.golden import Golden
+from gradassay.goldens.header import NoiseFloor
+from gradassay.goldens.layout import Layout
+from gradassay.goldens.record import Record
+
+
+def assay_record(
+    record: Record,
+    golden: Golden,
+    *,
+    stage: str = "reduced",
+    step: int | None = None,
+    a: Side | None = None,
+    b: Side | None = None,
+) -> Assay:
+    """The assay of a record against a golden at one stage.
+
+    step: the optimizer step, or None for every step that both hold, of which the first that does not agree decides.
+    a, b: how the two are called in reports.
+    """
+    a = a or Side(kind="golden", ref=golden.name, environment=golden.header.environment)
+    b = b or Side(kind="record", ref=record.header.strategy, environment=record.header.environment)
+    reason = _incomparable(record, golden, stage, step)
+    if reason:
+        return without_verdict(Verdict.INCOMPARABLE, reason, record.header.layout, stage, a, b)
+    steps = [step] if step is not None else _common_steps(record, golden, stage)
+    assay = _assay_step(record, golden, stage, steps[0], a, b)
+    for later in steps[1:]:
+        if assay.verdict is not Verdict.AGREE:
+            break
+        assay = _assay_step(record, golden, stage, later, a, b)
+    return assay
+
+
+def _common_steps(record: Record, golden: Golden, stage: str) -> list[int]:
+    return [item.step for item in record.header.stages if item.stage == stage and item.step in golden.bases]
+
+
+def _incomparable(record: Record, golden: Golden, stage: str, step: int | None) -> str:
+    """Why the two cannot be compared, or ""."""
+    ours, theirs = record.header, golden.header
+    if ours.problem != theirs.problem:
+        return (
+            f"the record is of problem {ours.problem.name} ({ours.problem.digest}), "
+            f"the golden of {theirs.problem.name} ({theirs.problem.digest})"
+        )
+    if ours.dtype != theirs.dtype:
+        return f"the record's dtype profile is {_profile(record)}, the golden's {_profile(golden)}"
+    if ours.layout.units > len(theirs.units):
+        return (
+            f"layout {ours.layout} needs {ours.layout.units} units, the golden holds {len(theirs.units)}: "
+            "build a golden with more units, or run a smaller layout"
+        )
+    stages = ", ".join(map(str, ours.stages))
+    if not _common_steps(record, golden, stage):
+        return f"the record holds {stages}, but nothing at stage {stage} in a step of the golden's ({[*golden.bases]})"
+    if step is not None and (f"{stage}.{step}" not in record.captures or step not in golden.bases):
+        return f"step {step} at stage {stage} is not in both: the record holds {stages}, the golden {[*golden.bases]}"
+    return ""
+
+
+def _profile(side: Record | Golden) -> str:
+    dtype = side.header.dtype
+    return f"{dtype.parameter}/{dtype.gradient}/{dtype.reduce} (parameter/gradient/reduce)"
+
+
+def without_verdict(verdict: Verdict, reason: str, layout: Layout, stage: str, a: Side, b: Side) -> Assay:
+    """The assay of two that cannot be compared at all."""
+    return Assay(
+        verdict=verdict, a=a, b=b, stage=stage, layout=layout, sentence=f"{verdict}: {reason}", notes=(reason,)
+    )
+
+
+def _assay_step(record: Record, golden: Golden, stage: str, step: int, a: Side, b: Side) -> Assay:
+    evidence = gather(record, golden, stage=stage, step=step)
+    matched = {parameter.name for parameter in evidence.parameters}
+    return assay_evidence(
+        evidence,
+        golden.header.noise,
+        framework=record.header.framework.name,
+        stage=f"{stage}.{step}",
+        missing=tuple(p.name for p in golden.header.parameters if p.name not in matched),
+        extra=tuple(p.name for p in record.header.parameters if p.name not in matched),
+        a=a,
+        b=b,
+        notes=_notes(record, golden),
+    )
+
+
+def assay_evidence(
+    evidence: Evidence,
+    noise: Mapping[str, NoiseFloor],
+    *,
+    framework: str,
+    stage: str,
+    missing: tuple[str, ...],
+    extra: tuple[str, ...],
+    a: Side,
+    b: Side,
+    notes: tuple[str, ...],
+) -> Assay:
+    """The assay of gathered evidence. missing, extra: parameters that only a, or only b, names with that shape."""
+    layout = evidence.setting.layout
+    if not evidence.parameters:
+        reason = "no parameter has the same name and shape on both sides"
+        return without_verdict(Verdict.INCOMPARABLE, reason, layout, stage, a, b)
+    health = examine(evidence, noise)
+    findings = explain(evidence, health, framework=framework, complete=not missing and not extra)
+    verdict, reason = _verdict(evidence, health, findings, missing, extra)
+    if findings:
+        notes += _environment_notes(a, b)
+    return Assay(
+        verdict=verdict,
+        a=a,
+        b=b,
+        stage=stage,
+        layout=layout,
+        sentence=verdict_sentence(
+            verdict, findings, layout, compared=len(evidence.parameters), reason=reason, alike=_title(findings)
+        ),
+        tokens=tuple(map(tuple, evidence.setting.tokens.tolist())),
+        power=health.power,
+        findings=findings,
+        parameters=health.parameters,
+        unmatched_a=missing,
+        unmatched_b=extra,
+        notes=((reason,) if reason else ()) + notes,
+    )
+
+
+def _title(findings: Sequence[Finding]) -> str:
+    known = [fault for finding in findings[:1] for fault in finding.known_faults]
+    reports = {fault.id: fault.report for fault in load_catalogue()}
+    return reports[known[0]] if known else ""
+
+
+def _verdict(
+    evidence: Evidence,
+    health: Health,
+    findings: Sequence[Finding],
+    missing: Sequence[str],
+    extra: Sequence[str],
+) -> tuple[Verdict, str]:
+    """The run's verdict and, unless it agrees or diverges, the reason. Nothing unmatched or unseen is ever a pass."""
+    if findings:
+        return Verdict.DIVERGE, ""
+    if extra:
+        also = f"; the golden has {_some(missing)} that the record lacks" if missing else ""
+        return Verdict.INCOMPARABLE, f"the record has {_some(extra)} that the golden does not know{also}"
+    if missing:
+        return Verdict.INCOMPLETE, f"the record lacks {_some(missing)} of the golden"
+    uncovered = _uncovered(evidence)
+    if uncovered:
+        return Verdict.INCOMPLETE, f"no rank's shard holds all of {_some(uncovered)}"
+    if health.unmeasured:
+        return Verdict.INCONCLUSIVE, f"the golden has no noise floor for family {', '.join(health.unmeasured)}"
+    weak = {family: power for family, power in health.power.items() if power > LEAST_POWER}
+    if weak:
+        worst = max(weak, key=weak.__getitem__)
+        return Verdict.INCONCLUSIVE, (
+            f"too little power: a factor of {weak[worst]:.4g} on {worst} parameters would go unseen (at most {LEAST_POWER})"
+        )
+    unseen = [p.name for p in health.parameters if p.verdict is Verdict.INCONCLUSIVE]
+    if unseen:
+        return Verdict.INCONCLUSIVE, (
+            f"no unit of layout {evidence.setting.layout} has a gradient for {_some(unseen)}: use more units"
+        )
+    return Verdict.AGREE, ""
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{len(names)} parameter{'s' if len(names) != 1 else ''} ({', '.join(names[:3])}{more})"
+
+
+def _uncovered(evidence: Evidence) -> list[str]:
+    """Parameters whose shards, where they are listed, leave elements out."""
+    found = []
+    for parameter in evidence.parameters:
+        if parameter.shards is None:
+            continue
+        end = 0
+        for _, first, last in sorted(parameter.shards, key=lambda shard: shard[1:]):
+            if first > end:
+                break
+            end = max(end, last)
+        if end < parameter.numel:
+            found.append(parameter.name)
+    return found
+
+
+def _notes(record: Record, golden: Golden) -> tuple[str, ...]:
+    notes = []
+    if record.header.convention:
+        notes.append(f"declared convention, divided out before comparing: {record.header.convention}")
+    skipped = [str(item) for item in record.header.stages if item.step not in golden.bases]
+    if skipped:
+        notes.append(f"not compared, since the golden has no basis for that step: {', '.join(skipped)}")
+    return tuple(notes)
+
+
+def _environment_notes(a: Side, b: Side) -> tuple[str, ...]:
+    shared = sorted(a.environment.keys() & b.environment.keys())
+    changed = [key for key in shared if a.environment[key] != b.environment[key]]
+    if not changed:
+        return ()
+    return (
+        "environment differs: " + ", ".join(f"{key} {a.environment[key]} -> {b.environment[key]}" for key in changed),
+    )

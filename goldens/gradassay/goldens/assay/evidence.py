@@ -1,0 +1,105 @@
+"""Record and golden side by side: what was measured, what is true, and the vectors that may explain the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradassay.goldens.assay.convention import declared_scales
+from gradassay.goldens.assay.shape import Setting
+from gradassay.goldens.golden import Golden
+from gradassay.goldens.header import Parameter
+from gradassay.goldens.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """P parameters that both sides know, in the record's order; arrays are sketches.
+
+    units: [U, P, 1024], every unit's gradient times its true coefficient. truth, measured: [P, 1024]. copies: [R, P, 1024]
+    of what ranks hold whole, or None. terms: the truth of each term of the objective, [P, 1024]. history: [P, 1024], the
+    gradient of the step before, or None. norm2, nonfinite, present: [P], as captured. storage: relative rounding of the
+    record's sketches.
+    """
+
+    setting: Setting
+    parameters: tuple[Parameter, ...]
+    units: NDArray[np.float64]
+    truth: NDArray[np.float64]
+    measured: NDArray[np.float64]
+    copies: NDArray[np.float64] | None
+    terms: Mapping[str, NDArray[np.float64]]
+    history: NDArray[np.float64] | None
+    norm2: NDArray[np.float64]
+    nonfinite: NDArray[np.int64]
+    present: NDArray[np.uint8]
+    storage: float
+
+
+def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence:
+    """The evidence on every parameter that both sides name with the same shape.
+
+    Families are the golden's; shards and pipeline stages the record's. Declared conventions are divided out.
+    """
+    capture = record.captures[f"{stage}.{step}"]
+    basis = golden.bases[step]
+    layout = record.header.layout
+    known = {parameter.name: index for index, parameter in enumerate(golden.header.parameters)}
+    pairs = [
+        (known[parameter.name], index)
+        for index, parameter in enumerate(record.header.parameters)
+        if parameter.name in known and golden.header.parameters[known[parameter.name]].shape == parameter.shape
+    ]
+    there, here = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    parameters = tuple(_merged(golden.header.parameters[a], record.header.parameters[b]) for a, b in pairs)
+    true = golden.true_coefficients(layout.units)
+    units = basis.sketch[: layout.units][:, there] * true[:, None, None]
+    declared = np.array(declared_scales(record.header, parameters))[:, None]
+    measured = capture.sketch[here]
+    copies = capture.rank_sketch[:, here] / declared if capture.rank_sketch is not None else None
+    single = np.array_equal(measured, measured.astype(np.float32), equal_nan=True)
+    tokens = np.array([unit.tokens for unit in golden.header.units[: layout.units]], dtype=np.float64)
+    return Evidence(
+        setting=Setting(layout=layout, tokens=tokens.reshape(layout.accum, layout.dp).T),
+        parameters=parameters,
+        units=units,
+        truth=units.sum(axis=0),
+        measured=measured / declared,
+        copies=copies,
+        terms={
+            term: np.einsum("u,upk->pk", true, sketch[: layout.units][:, there]) for term, sketch in basis.terms.items()
+        },
+        history=_history(record, golden, stage, step, here, there, true),
+        norm2=capture.norm2[here],
+        nonfinite=capture.nonfinite[here],
+        present=capture.present[here],
+        storage=2.0**-24 if single else 0.0,
+    )
+
+
+def _merged(golden: Parameter, record: Parameter) -> Parameter:
+    return Parameter(
+        name=golden.name, shape=golden.shape, family=golden.family, stage=record.stage, shards=record.shards
+    )
+
+
+def _history(
+    record: Record,
+    golden: Golden,
+    stage: str,
+    step: int,
+    here: list[int],
+    there: list[int],
+    true: NDArray[np.float64],
+) -> NDArray[np.float64] | None:
+    before = record.captures.get(f"{stage}.{step - 1}")
+    if before is not None:
+        return before.sketch[here]
+    if step - 1 in golden.bases:
+        sketch = golden.bases[step - 1].sketch[: len(true)][:, there]
+        history: NDArray[np.float64] = np.einsum("u,upk->pk", true, sketch)
+        return history
+    return None

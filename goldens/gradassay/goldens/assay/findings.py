@@ -1,0 +1,212 @@
+"""Every diverging parameter in exactly one finding, with the law that explains it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from math import isfinite, sqrt
+
+import numpy as np
+
+from gradassay.goldens.assay.cluster import FIT_MARGIN, Cluster, cluster
+from gradassay.goldens.assay.evidence import Evidence
+from gradassay.goldens.assay.health import Health
+from gradassay.goldens.assay.naming import Subject, name_law
+from gradassay.goldens.assay.noise import Tolerance
+from gradassay.goldens.assay.result import Finding, Law, OwnerWeights, Pattern
+from gradassay.goldens.assay.scale import matching
+from gradassay.goldens.assay.sentence import finding_sentence
+from gradassay.goldens.assay.shape import Uniform
+from gradassay.goldens.assay.system import System, build_system, solve
+from gradassay.goldens.assay.wider import Wider, listed, wider
+from gradassay.goldens.faults import look_alikes
+from gradassay.goldens.sketch import SEGMENTS
+
+_LOOSE = Tolerance(error=1e-3, scale=1e-3)
+_PRECISION_CLASS = (2.0**-12, 2.0**-7)
+
+
+def explain(evidence: Evidence, health: Health, *, framework: str, complete: bool) -> tuple[Finding, ...]:
+    """The findings, those of most parameters first.
+
+    framework: what the candidate calls itself. complete: record and golden name the same parameters.
+    """
+    builder = _Builder(evidence, framework, complete, diverging=len(health.diverging) + len(health.broken))
+    findings = builder.broken(health)
+    systems = [
+        build_system(
+            index,
+            evidence.parameters[index],
+            health.tolerances[index] or _LOOSE,
+            evidence.units[:, index],
+            evidence.measured[index],
+            evidence.copies[:, index] if evidence.copies is not None and index in health.copied else None,
+        )
+        for index in health.diverging
+    ]
+    clusters, unexplained = cluster(systems, evidence.setting)
+    clusters, laws, unexplained = _prefer_wider(clusters, unexplained, evidence)
+    findings += [builder.clustered(found) for found in clusters]
+    findings += [builder.widened(found) for found in laws]
+    findings += builder.unexplained(unexplained)
+    return tuple(sorted(findings, key=lambda finding: -finding.count))
+
+
+def _prefer_wider(
+    clusters: list[Cluster], unexplained: list[System], evidence: Evidence
+) -> tuple[list[Cluster], list[Wider], list[System]]:
+    """Numbers that no size explains are given up where a wider basis explains more parameters at once."""
+    numbers = [found for found in clusters if _is_a_number(found, evidence)]
+    pool = unexplained + [system for found in numbers for system in found.systems]
+    laws, rest = wider(pool, evidence)
+    largest = max((len(found.systems) for found in numbers), default=0)
+    if laws and sum(len(law.systems) for law in laws) > largest and numbers:
+        kept = [found for found in clusters if found not in numbers]
+        again, left = cluster(rest, evidence.setting)
+        return kept + again, laws, left
+    laws, rest = wider(unexplained, evidence)
+    return clusters, laws, rest
+
+
+def _is_a_number(found: Cluster, evidence: Evidence) -> bool:
+    return isinstance(found.shape, Uniform) and not matching(
+        abs(found.scale), evidence.setting.values, relative_tolerance=found.scale_tolerance
+    )
+
+
+class _Builder:
+    """Builds findings of one assay; keeps what all of them need."""
+
+    def __init__(self, evidence: Evidence, framework: str, complete: bool, *, diverging: int) -> None:
+        self.evidence = evidence
+        self.framework = framework
+        self.complete = complete and diverging == len(evidence.parameters)
+        total = float(evidence.norm2.sum())
+        self.total_norm = sqrt(total) if complete and isfinite(total) and total > 0 else None
+
+    def _finding(self, indices: Sequence[int], law: Law, reports: Sequence[str], **details: object) -> Finding:
+        parameters = [self.evidence.parameters[index] for index in indices]
+        families = tuple(dict.fromkeys(parameter.family for parameter in parameters))
+        of = sum(parameter.family in families for parameter in self.evidence.parameters)
+        defaults: dict[str, object] = {"weights": None, "weights_stderr": None, "residual": None}
+        return Finding(
+            families=families,
+            parameters=tuple(parameter.name for parameter in parameters),
+            count=len(parameters),
+            of=of,
+            law=law,
+            known_faults=tuple(reports),
+            sentence=finding_sentence(families, len(parameters), of, law),
+            **(defaults | details),  # type: ignore[arg-type]
+        )
+
+    def broken(self, health: Health) -> list[Finding]:
+        """Parameters that are zero, missing or not finite."""
+        groups: dict[tuple[Pattern, str], list[int]] = defaultdict(list)
+        for index, pattern in health.broken.items():
+            groups[pattern, self.evidence.parameters[index].family].append(index)
+        merged: dict[Pattern, list[int]] = defaultdict(list)
+        for (pattern, _), indices in groups.items():
+            merged[pattern] += indices
+        formulas = {
+            Pattern.ZERO: "w[r,m] = 0",
+            Pattern.MISSING: "the framework gave no gradient",
+            Pattern.NON_FINITE: "NaN or infinite elements",
+        }
+        laws = {
+            pattern: Law(
+                pattern=pattern,
+                formula=formulas[pattern],
+                scale="0" if pattern is Pattern.ZERO else None,
+                value=0.0 if pattern is Pattern.ZERO else None,
+            )
+            for pattern in merged
+        }
+        return [self._finding(sorted(indices), laws[pattern], ()) for pattern, indices in merged.items()]
+
+    def clustered(self, found: Cluster) -> Finding:
+        """A law on units."""
+        systems = found.systems
+        whole = self.complete and len(systems) == len(self.evidence.parameters)
+        subject = Subject(framework=self.framework, whole=whole, total_norm=self.total_norm)
+        law, reports = name_law(found, self.evidence.setting, subject)
+        owners = self._owners(systems) if law.pattern in (Pattern.UNREDUCED, Pattern.PARTLY_UNREDUCED) else None
+        solution = solve(systems, self.evidence.setting.layout, noise=_noise(systems))
+        return self._finding(
+            [system.index for system in systems],
+            law,
+            reports,
+            weights=None if owners else listed(solution.weights),
+            weights_stderr=solution.stderr,
+            residual=found.residual,
+            owners=owners,
+        )
+
+    def _owners(self, systems: Sequence[System]) -> tuple[OwnerWeights, ...]:
+        ranks = sorted({b.place.owner for s in systems for b in s.blocks if b.place.owner is not None})
+        layout = self.evidence.setting.layout
+        return tuple(
+            OwnerWeights(rank=rank, weights=listed(solve(systems, layout, owner=rank, noise=_noise(systems)).weights))
+            for rank in ranks
+        )
+
+    def widened(self, found: Wider) -> Finding:
+        """A law of a wider basis."""
+        families = {system.parameter.family for system in found.systems}
+        laws = [found.law.scale or found.law.formula, *found.law.ties]
+        reports = look_alikes(found.law.pattern, laws, families, whole=self.complete, framework=self.framework)
+        indices = [system.index for system in found.systems]
+        residual = found.residual if isfinite(found.residual) else None
+        return self._finding(indices, found.law, reports, residual=residual, owners=found.owners)
+
+    def unexplained(self, systems: Sequence[System]) -> list[Finding]:
+        """What is left, family by family: in the span without a pattern, or outside it."""
+        families: dict[str, list[System]] = defaultdict(list)
+        for system in systems:
+            families[system.parameter.family].append(system)
+        together = solve(systems, self.evidence.setting.layout, noise=_noise(systems)) if systems else None
+        if together is not None and together.residual <= FIT_MARGIN * _noise(systems):
+            return [self._unexplained(list(systems))]
+        return [self._unexplained(members) for members in families.values()]
+
+    def _unexplained(self, systems: list[System]) -> Finding:
+        layout = self.evidence.setting.layout
+        solution = solve(systems, layout, noise=_noise(systems))
+        inside = solution.residual <= FIT_MARGIN * _noise(systems)
+        right = bool(np.nanmax(np.abs(solution.weights - 1), initial=0.0) <= max(5 * solution.stderr, 1e-3))
+        formula, reports = "no combination of units explains it", tuple[str, ...]()
+        if inside:
+            formula = "weights that follow no formula of the layout's sizes"
+        elif right and _PRECISION_CLASS[0] <= solution.residual <= _PRECISION_CLASS[1]:
+            formula = f"weights are right, but {solution.residual:.2g} of the gradient is lost: a precision class"
+            reports = look_alikes(
+                Pattern.UNEXPLAINED, ["precision"], {systems[0].parameter.family}, whole=self.complete
+            )
+        owners = self._owners(systems) if any(system.owned for system in systems) and not inside else None
+        return self._finding(
+            [system.index for system in systems],
+            Law(pattern=Pattern.UNEXPLAINED, formula=formula, confidence=0.0),
+            reports,
+            weights=listed(solution.weights),
+            weights_stderr=solution.stderr if isfinite(solution.stderr) else None,
+            residual=solution.residual if isfinite(solution.residual) else None,
+            segments=self._segments(systems),
+            owners=owners,
+        )
+
+    def _segments(self, systems: Sequence[System]) -> tuple[float | None, ...] | None:
+        """Mean ratio by sixteenth of the tensor, where they differ by more than rounding."""
+        index = [system.index for system in systems]
+        measured = self.evidence.measured[index].reshape(len(index), SEGMENTS, -1)
+        truth = self.evidence.truth[index].reshape(len(index), SEGMENTS, -1)
+        norm2 = np.einsum("psk,psk->s", truth, truth)
+        dots = np.einsum("psk,psk->s", measured, truth)
+        ratios = np.divide(dots, norm2, out=np.full(SEGMENTS, np.nan), where=norm2 > 0)
+        seen = ratios[~np.isnan(ratios)]
+        if not len(seen) or np.ptp(seen) <= 2 * max(system.tolerance.scale for system in systems):
+            return None
+        return tuple(None if np.isnan(ratio) else float(ratio) for ratio in ratios)
+
+
+def _noise(systems: Sequence[System]) -> float:
+    return max(system.tolerance.error for system in systems)

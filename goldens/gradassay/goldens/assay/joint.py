@@ -1,0 +1,171 @@
+"""One law for a whole matrix: formulas that cannot be told apart in one layout are, in several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradassay.goldens.assay.naming import Formula, distinct, separating
+from gradassay.goldens.assay.result import Assay, Finding, JointFinding, Law, Pattern, Verdict
+from gradassay.goldens.assay.scale import Scale, scales
+from gradassay.goldens.assay.shape import Geometric, Place, Setting, Shape, known_shapes
+from gradassay.goldens.faults import look_alikes
+from gradassay.goldens.layout import Layout
+
+_TIES = 8
+_LEAST_TOLERANCE = 1e-6
+_REPORT_BONUS = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cell:
+    """One assay as seen by one family. finding: None where the family agrees there."""
+
+    name: str
+    setting: Setting
+    finding: Finding | None
+
+
+def explain_jointly(assays: Sequence[Assay]) -> tuple[JointFinding, ...]:
+    """For every family that diverges anywhere, the one formula that holds in all cells, those that agree included.
+
+    Cells without a verdict on a family say nothing. Where no formula holds everywhere, the finding says so.
+    """
+    found: dict[tuple[str, tuple[str, ...]], list[tuple[str, JointFinding]]] = {}
+    for family in dict.fromkeys(
+        family for assay in assays for finding in assay.findings for family in finding.families
+    ):
+        cells = [cell for assay in assays if (cell := _cell(assay, family)) is not None]
+        joint = _explain(family, cells)
+        found.setdefault((joint.law.formula, joint.cells), []).append((family, joint))
+    return tuple(_merged([family for family, _ in group], group[0][1]) for group in found.values())
+
+
+def _cell(assay: Assay, family: str) -> _Cell | None:
+    tokens = np.array(assay.tokens or np.ones((assay.layout.dp, assay.layout.accum)), dtype=np.float64)
+    setting = Setting(layout=assay.layout, tokens=tokens)
+    name = f"{assay.b.title or assay.b.ref} {assay.layout}"
+    findings = [finding for finding in assay.findings if family in finding.families]
+    if findings:
+        return _Cell(name=name, setting=setting, finding=max(findings, key=lambda finding: finding.count))
+    seen = [parameter for parameter in assay.parameters if parameter.family == family]
+    if seen and all(parameter.verdict is Verdict.AGREE for parameter in seen):
+        return _Cell(name=name, setting=setting, finding=None)
+    return None
+
+
+def _explain(family: str, cells: Sequence[_Cell]) -> JointFinding:
+    diverging = [cell for cell in cells if cell.finding is not None]
+    names = tuple(cell.name for cell in diverging)
+    formulas = [formula for formula in _candidates(family, cells) if all(_holds(formula, cell) for cell in cells)]
+    if not formulas:
+        laws = dict.fromkeys(cell.finding.law.formula for cell in diverging if cell.finding)
+        same = len(laws) == 1
+        pattern = diverging[0].finding.law.pattern if same and diverging[0].finding else Pattern.UNEXPLAINED
+        formula = next(iter(laws)) if same else f"no one law holds in all cells: {'; '.join(laws)}"
+        return JointFinding(families=(family,), law=Law(pattern=pattern, formula=formula, confidence=0.0), cells=names)
+    best, *rest = distinct(sorted(formulas, key=lambda formula: (formula.bits, formula.text)))
+    ties = rest[:_TIES]
+    law = Law(
+        pattern=best.pattern,
+        formula=f"w[r,m] = {best.text}",
+        scale=str(best.scale),
+        ties=tuple(tie.text for tie in ties),
+        separated_by=separating(best, ties, diverging[0].setting) if ties else None,
+    )
+    return JointFinding(families=(family,), law=law, cells=names)
+
+
+def _merged(families: list[str], joint: JointFinding) -> JointFinding:
+    law = joint.law
+    texts = [law.formula.removeprefix("w[r,m] = "), *law.ties]
+    return JointFinding(
+        families=tuple(families),
+        law=law,
+        cells=joint.cells,
+        known_faults=look_alikes(law.pattern, texts, families, whole=False),
+        sentence=f"{' and '.join(families)} parameters in {len(joint.cells)} cells together: {law.formula}",
+    )
+
+
+def _candidates(family: str, cells: Sequence[_Cell]) -> Iterator[Formula]:
+    """Every shape that means something in some cell, with every scale of sizes that are not 1 in some cell."""
+    largest: dict[str, float] = {}
+    for cell in cells:
+        for name, value in cell.setting.values.items():
+            largest[name] = max(value, largest.get(name, 1.0))
+    if all(cell.setting.layout.world == cell.setting.layout.dp for cell in cells):
+        largest["world"] = largest["dp"]
+    owned = any(cell.finding is not None and cell.finding.owners for cell in cells)
+    shapes: dict[Shape, None] = {}
+    for cell in cells:
+        shapes |= dict.fromkeys(known_shapes(cell.setting, stages=1, owners=owned))
+    bases = [Scale(powers=((name, 1),)) for name in ("dp", "ep", "edp", "accum") if largest[name] > 1]
+    shapes |= dict.fromkeys(Geometric(base, rising) for base in bases for rising in (True, False))
+    for shape in shapes:
+        for scale in scales(largest | {"tokens": 1.0}):
+            bits = shape.bits + scale.bits(expert=family == "expert")
+            for formula in (Formula(shape=shape, scale=scale), Formula(shape=shape, scale=scale, negative=True)):
+                known = look_alikes(formula.pattern, [formula.text], [family], whole=True)
+                yield Formula(
+                    shape=shape, scale=scale, negative=formula.negative, bits=bits - _REPORT_BONUS * bool(known)
+                )
+
+
+def _holds(formula: Formula, cell: _Cell) -> bool:
+    """Whether the formula gives a cell's weights: what was found where it diverges, 1 everywhere where it agrees."""
+    scale = formula.scale.value(cell.setting.values) * (-1 if formula.negative else 1)
+    if cell.finding is None:
+        expected = _weights(formula.shape, cell.setting, Place(owner=0))
+        return expected is not None and bool(np.allclose(scale * expected, 1.0, rtol=1e-9))
+    finding = cell.finding
+    measured = [(owner.rank, owner.weights) for owner in finding.owners or ()]
+    if not measured and finding.weights is not None:
+        return _close(formula.shape, scale, cell.setting, None, finding.weights, finding)
+    return bool(measured) and all(
+        _close(formula.shape, scale, cell.setting, rank, weights, finding) for rank, weights in measured
+    )
+
+
+def _close(
+    shape: Shape,
+    scale: float,
+    setting: Setting,
+    owner: int | None,
+    weights: Sequence[Sequence[float | None]],
+    finding: Finding,
+) -> bool:
+    expected = _weights(shape, setting, Place(owner=owner))
+    if expected is None:
+        return False
+    measured: NDArray[np.float64] = np.array(weights, dtype=np.float64)
+    observed = ~np.isnan(measured)
+    if not observed.any():
+        return False
+    tolerance = max(_LEAST_TOLERANCE, 8 * (finding.weights_stderr or 0.0), finding.residual or 0.0)
+    largest = float(np.abs(measured[observed]).max())
+    return bool(np.abs(scale * expected - measured)[observed].max() <= tolerance * largest)
+
+
+def _weights(shape: Shape, setting: Setting, place: Place) -> NDArray[np.float64] | None:
+    """The shape's weights; where one micro step, or a base of 1, leaves it nothing to vary with, all are 1."""
+    weights = shape.weights(setting, place)
+    flat = setting.layout.accum == 1 or (isinstance(shape, Geometric) and shape.base.value(setting.values) == 1.0)
+    if weights is None and flat and place.owner is None:
+        return np.ones((setting.layout.dp, setting.layout.accum))
+    return weights
+
+
+def layouts_within(*, max_ranks: int, max_units: int) -> Iterator[Layout]:
+    """Every data- and expert-parallel layout of at most so many ranks and units, smallest first."""
+    found = [
+        Layout(dp=dp, ep=ep, accum=accum)
+        for dp in range(1, max_ranks + 1)
+        for ep in range(1, dp + 1)
+        for accum in range(1, max_units // dp + 1)
+        if dp % ep == 0
+    ]
+    yield from sorted(found, key=lambda layout: (layout.dp, layout.units, layout.ep))

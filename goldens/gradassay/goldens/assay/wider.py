@@ -1,0 +1,231 @@
+"""Explanations that no weights on units can give: a term, the step before, another parameter, copies that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradassay.goldens.assay.cluster import FIT_MARGIN
+from gradassay.goldens.assay.convention import evaluate
+from gradassay.goldens.assay.evidence import Evidence
+from gradassay.goldens.assay.result import Law, OwnerWeights, Pattern
+from gradassay.goldens.assay.scale import matching, number
+from gradassay.goldens.assay.shape import Uniform
+from gradassay.goldens.assay.system import System, solve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wider:
+    """A law of a wider basis, and the systems that it explains."""
+
+    systems: tuple[System, ...]
+    law: Law
+    residual: float
+    owners: tuple[OwnerWeights, ...] | None = None
+    notes: tuple[str, ...] = field(default=())
+
+
+def wider(systems: Sequence[System], evidence: Evidence) -> tuple[list[Wider], list[System]]:
+    """Laws of wider bases for systems that units do not explain, and the systems that stay unexplained."""
+    found: list[Wider] = []
+    remaining = list(systems)
+    for explain in (_term, _stale, _permuted, _disagreeing):
+        if not remaining:
+            break
+        explanation = explain(remaining, evidence)
+        if explanation is not None:
+            found.append(explanation)
+            remaining = [system for system in remaining if system not in explanation.systems]
+    return found, remaining
+
+
+def _combination(
+    systems: Sequence[System], evidence: Evidence, columns: Sequence[NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], tuple[System, ...], float] | None:
+    """Coefficients of columns [P, 1024] over all systems together, the systems that they explain, and the residual."""
+    members = list(systems)
+    while members:
+        index = [system.index for system in members]
+        norms = np.linalg.norm(evidence.measured[index], axis=1)
+        norms[norms == 0] = 1.0
+        matrix = np.stack([(column[index] / norms[:, None]).ravel() for column in columns], axis=1)
+        target = (evidence.measured[index] / norms[:, None]).ravel()
+        if np.linalg.matrix_rank(matrix) < len(columns):
+            return None
+        solved = np.linalg.lstsq(matrix, target)[0]
+        left = np.linalg.norm((target - matrix @ solved).reshape(len(members), -1), axis=1)
+        fitting = [
+            system for system, part in zip(members, left, strict=True) if part <= FIT_MARGIN * system.tolerance.error
+        ]
+        if len(fitting) == len(members):
+            return solved, tuple(members), float(np.sqrt(np.mean(left**2)))
+        members = fitting
+    return None
+
+
+def _term(systems: Sequence[System], evidence: Evidence) -> Wider | None:
+    names = list(evidence.terms)
+    if len(names) < 2:
+        return None
+    found = _combination(systems, evidence, [evidence.terms[name] for name in names])
+    if found is None:
+        return None
+    coefficients, members, residual = found
+    tolerance = 3 * max(system.tolerance.error for system in members)
+    scaled = [(n, float(c)) for n, c in zip(names, coefficients, strict=True) if abs(c - 1) > tolerance]
+    if not scaled:
+        return None
+    values = evidence.setting.values
+    parts: list[str] = []
+    first_scale, first_ties = "", tuple[str, ...]()
+    for name, coefficient in scaled:
+        scale, ties = _named(coefficient, values, tolerance)
+        parts.append(f"w[{name}] = {scale}")
+        if not first_scale:
+            first_scale, first_ties = scale, ties
+    law = Law(
+        pattern=Pattern.TERM, formula=", ".join(parts), scale=first_scale, value=round(scaled[0][1], 9), ties=first_ties
+    )
+    return Wider(systems=members, law=law, residual=residual)
+
+
+def _named(value: float, values: dict[str, float], tolerance: float) -> tuple[str, tuple[str, ...]]:
+    """The text of a coefficient, 0 included, and its ties."""
+    if abs(value) <= tolerance:
+        return "0", ()
+    named = matching(abs(value), values, relative_tolerance=tolerance / abs(value))
+    sign = "-" if value < 0 else ""
+    if not named:
+        return f"{sign}{number(float(f'{abs(value):.4g}'))}", ()
+    return f"{sign}{named[0]}", tuple(f"{sign}{scale}" for scale in named[1:5])
+
+
+def _stale(systems: Sequence[System], evidence: Evidence) -> Wider | None:
+    if evidence.history is None:
+        return None
+    found = _combination(systems, evidence, [evidence.truth, evidence.history])
+    if found is None:
+        return None
+    (fresh, stale), members, residual = found
+    tolerance = 3 * max(system.tolerance.error for system in members)
+    if abs(stale) <= tolerance:
+        return None
+    scale, ties = _named(float(stale), evidence.setting.values, tolerance)
+    now, _ = _named(float(fresh), evidence.setting.values, tolerance)
+    law = Law(
+        pattern=Pattern.STALE,
+        formula=f"g = {now}*g[step] + {scale}*g[step-1]".replace("1*", ""),
+        scale=scale,
+        value=float(stale),
+        ties=ties,
+    )
+    return Wider(systems=members, law=law, residual=residual)
+
+
+def _permuted(systems: Sequence[System], evidence: Evidence) -> Wider | None:
+    shapes: dict[tuple[int, ...], list[int]] = {}
+    for index, parameter in enumerate(evidence.parameters):
+        shapes.setdefault(parameter.shape, []).append(index)
+    members, sources, residuals = [], [], []
+    for system in systems:
+        measured = evidence.measured[system.index]
+        others = [index for index in shapes[system.parameter.shape] if index != system.index]
+        truths = evidence.truth[others]
+        norms2 = np.einsum("pk,pk->p", truths, truths)
+        norm = float(np.linalg.norm(measured))
+        if not others or norm == 0 or not norms2.any():
+            continue
+        scales = truths @ measured / np.where(norms2 == 0, np.inf, norms2)
+        left = np.linalg.norm(measured - scales[:, None] * truths, axis=1) / norm
+        best = int(np.argmin(left))
+        if left[best] <= FIT_MARGIN * system.tolerance.error:
+            members.append(system)
+            sources.append((evidence.parameters[others[best]].name, float(scales[best])))
+            residuals.append(float(left[best]))
+    if not members:
+        return None
+    pairs = [f"{system.parameter.name} <- {name}" for system, (name, _) in zip(members, sources, strict=True)]
+    scale = float(np.median([scale for _, scale in sources]))
+    text, ties = _named(scale, evidence.setting.values, 3 * max(system.tolerance.error for system in members))
+    more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
+    law = Law(
+        pattern=Pattern.PERMUTED,
+        formula=f"g = {text + ' * ' if text != '1' else ''}the gradient of another parameter: {', '.join(pairs[:3])}{more}",
+        scale=text,
+        value=scale,
+        ties=ties,
+    )
+    notes = tuple(f"permuted: {pair}" for pair in pairs)
+    return Wider(systems=tuple(members), law=law, residual=sqrt(float(np.mean(np.square(residuals)))), notes=notes)
+
+
+def _disagreeing(systems: Sequence[System], evidence: Evidence) -> Wider | None:
+    """Owners that each scale what they hold by a factor of their own, or whose copies differ without any law."""
+    setting = evidence.setting
+    members = [system for system in systems if sum(block.place.owner is not None for block in system.blocks) > 1]
+    if not members:
+        return None
+    ranks = sorted({b.place.owner for s in members for b in s.blocks if b.place.owner is not None})
+    factors: dict[int, list[float]] = {rank: [] for rank in ranks}
+    explained, residuals = [], []
+    for system in members:
+        fits = []
+        for block in system.blocks:
+            if block.place.owner is None:
+                continue
+            alone = System(index=system.index, parameter=system.parameter, tolerance=system.tolerance, blocks=(block,))
+            fits.append((block.place.owner, alone.fit(Uniform(), setting)))
+        good = [(rank, fit) for rank, fit in fits if fit and fit.residual <= FIT_MARGIN * system.tolerance.error]
+        if len(good) == len(fits):
+            explained.append(system)
+            residuals += [fit.residual for _, fit in good]
+            for rank, fit in good:
+                factors[rank].append(fit.scale)
+    copies = evidence.copies is not None and any(system.copied for system in members)
+    if not explained:
+        if not copies:
+            return None
+        return Wider(
+            systems=tuple(members),
+            law=Law(pattern=Pattern.RANK_DISAGREEMENT, formula="ranks hold different gradients of one parameter"),
+            residual=float("nan"),
+            owners=_owner_weights(members, ranks, evidence),
+        )
+    levels = {rank: float(np.median(values)) for rank, values in factors.items() if values}
+    tolerance = 3 * max(system.tolerance.scale for system in explained)
+    odd = {rank: level for rank, level in levels.items() if abs(level - 1) > tolerance}
+    groups: dict[str, list[int]] = {}
+    for rank, level in odd.items():
+        groups.setdefault(_named(level, setting.values, tolerance)[0], []).append(rank)
+    ties = _named(next(iter(odd.values())), setting.values, tolerance)[1] if odd else ()
+    parts = [f"{scale} if owner in {{{','.join(map(str, owned))}}}" for scale, owned in groups.items()]
+    only = next(iter(groups)) if len(groups) == 1 else None
+    law = Law(
+        pattern=Pattern.RANK_DISAGREEMENT,
+        formula=f"w[r,m] = {' else '.join([*parts, '1'])}",
+        scale=only,
+        value=evaluate(only, setting.values) if only else None,
+        ties=ties if only else (),
+    )
+    return Wider(
+        systems=tuple(explained),
+        law=law,
+        residual=sqrt(float(np.mean(np.square(residuals)))),
+        owners=_owner_weights(explained, ranks, evidence),
+    )
+
+
+def _owner_weights(systems: Sequence[System], ranks: Sequence[int], evidence: Evidence) -> tuple[OwnerWeights, ...]:
+    return tuple(
+        OwnerWeights(rank=rank, weights=listed(solve(systems, evidence.setting.layout, owner=rank, noise=0.0).weights))
+        for rank in ranks
+    )
+
+
+def listed(weights: NDArray[np.float64]) -> tuple[tuple[float | None, ...], ...]:
+    """Weights [dp, accum] as nested tuples, None where unobserved."""
+    return tuple(tuple(None if np.isnan(weight) else float(weight) for weight in row) for row in weights)

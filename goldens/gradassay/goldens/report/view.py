@@ -1,0 +1,190 @@
+"""What every report says of an assay, put into words and grids once; renderers arrange it and nothing is judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gradassay.goldens.assay.result import Assay, Finding, JointFinding, Law, Verdict
+from gradassay.goldens.faults import Fault, load_catalogue
+from gradassay.goldens.report import numbers
+from gradassay.goldens.report.grid import Grid, Weights, grid
+from gradassay.goldens.report.printable import printable_parts
+
+CELLS = 64
+MARKS: Mapping[Verdict, str] = {
+    Verdict.AGREE: "✓",
+    Verdict.DIVERGE: "✗",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.INCOMPLETE: "!",
+    Verdict.INCOMPARABLE: "!",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFault:
+    """A public report with the same signature; title and where are empty where the catalogue does not hold the id."""
+
+    id: str
+    title: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingView:
+    """One finding in words. grids: the weights, one grid an owner where owners differ, equal neighbours put together;
+    pictures: the same cell by cell where that is no more than CELLS a side.
+    """
+
+    families: str
+    count: str
+    law: Law
+    value: str
+    ties: str
+    residual: str
+    sentence: str
+    faults: tuple[KnownFault, ...]
+    grids: tuple[Grid, ...]
+    pictures: tuple[Grid, ...]
+    stderr: str
+    segments: str
+    sixteenths: Grid | None
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """One assay in words. tally: numbers of parameters by verdict; power: factor by family, both in reading order.
+
+    notes: those of the assay that its sentence does not say already.
+    """
+
+    assay: Assay
+    mark: str
+    sentence: str
+    findings: tuple[FindingView, ...]
+    tally: tuple[tuple[str, int], ...]
+    power: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+    next_steps: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointView:
+    """One law that explains several assays."""
+
+    families: str
+    law: Law
+    sentence: str
+    cells: tuple[str, ...]
+    faults: tuple[KnownFault, ...]
+
+
+def view(assay: Assay) -> View:
+    """The assay in words, its texts made printable."""
+    assay = printable_parts(assay)
+    catalogue = _catalogue()
+    findings = tuple(_finding(finding, catalogue) for finding in assay.findings)
+    tally = Counter(parameter.verdict for parameter in assay.parameters)
+    return View(
+        assay=assay,
+        mark=MARKS[assay.verdict],
+        sentence=assay.sentence,
+        findings=findings,
+        tally=tuple((str(verdict), tally[verdict]) for verdict in Verdict if tally[verdict]),
+        power=tuple((family, numbers.power(value)) for family, value in sorted(assay.power.items())),
+        notes=tuple(note for note in assay.notes if note not in assay.sentence),
+        next_steps=tuple(_next_steps(assay, findings)),
+    )
+
+
+def joint_view(finding: JointFinding) -> JointView:
+    """A joint law in words, its texts made printable."""
+    finding = printable_parts(finding)
+    families = ", ".join(finding.families)
+    plain = f"{families}: {finding.law.formula} in {len(finding.cells)} of {len(finding.cells)} runs"
+    return JointView(
+        families=families,
+        law=finding.law,
+        sentence=finding.sentence or plain,
+        cells=finding.cells,
+        faults=_known(finding.known_faults, _catalogue()),
+    )
+
+
+def _catalogue() -> Mapping[str, Fault]:
+    return {fault.id: fault for fault in load_catalogue()}
+
+
+def _known(ids: Sequence[str], catalogue: Mapping[str, Fault]) -> tuple[KnownFault, ...]:
+    known = []
+    for name in ids:
+        fault = catalogue.get(name)
+        known.append(KnownFault(id=name, title=fault.title if fault else "", where=fault.report if fault else ""))
+    return tuple(known)
+
+
+def _finding(finding: Finding, catalogue: Mapping[str, Fault]) -> FindingView:
+    law = finding.law
+    families = ", ".join(finding.families)
+    sentence = finding.sentence or f"{finding.count} of {finding.of} {families} parameters follow this law"
+    solved: list[tuple[int | None, Weights]] = [(owner.rank, owner.weights) for owner in finding.owners or ()]
+    if not solved and finding.weights:
+        solved.append((None, finding.weights))
+    return FindingView(
+        families=families,
+        count=f"{finding.count} of {finding.of}",
+        law=law,
+        value=numbers.factor(law.value),
+        ties=", ".join(law.ties),
+        residual=numbers.error(finding.residual),
+        sentence=sentence.removesuffix(f": {law.formula}"),
+        faults=_known(finding.known_faults, catalogue),
+        grids=tuple(grid(weights, owner=rank) for rank, weights in solved),
+        pictures=tuple(grid(weights, owner=rank, compact=_large(weights)) for rank, weights in solved),
+        stderr=numbers.scientific(finding.weights_stderr),
+        segments=_segments(finding.segments),
+        sixteenths=grid([finding.segments], axes=("", ""), compact=False) if finding.segments else None,
+        parameters=finding.parameters,
+    )
+
+
+def _large(weights: Weights) -> bool:
+    return max(len(weights), *map(len, weights)) > CELLS
+
+
+def _segments(segments: Sequence[float | None] | None) -> str:
+    """Ratios by sixteenth of the tensor, equal neighbours put together: `1–4: 1, 5–16: 2`."""
+    if not segments:
+        return ""
+    runs: list[tuple[int, int, str]] = []
+    for number, text in enumerate(map(numbers.factor, segments), start=1):
+        if runs and runs[-1][2] == text:
+            runs[-1] = (runs[-1][0], number, text)
+        else:
+            runs.append((number, number, text))
+    return ", ".join(f"{first}: {text}" if first == last else f"{first}–{last}: {text}" for first, last, text in runs)
+
+
+def _next_steps(assay: Assay, findings: Sequence[FindingView]) -> list[str]:
+    steps: dict[str, None] = {}
+    for finding in findings:
+        for fault in finding.faults:
+            if not fault.title:
+                continue
+            steps[f"gradassay faults show {fault.id} says which releases are known to show this signature"] = None
+        if finding.ties and finding.law.separated_by:
+            formula = finding.law.scale or finding.law.formula
+            steps[f"a run in layout {finding.law.separated_by} tells {formula} from {finding.ties}"] = None
+    if assay.verdict is Verdict.DIVERGE:
+        steps["gradassay diff A B --format html --output report.html draws the weights and lists every parameter"] = (
+            None
+        )
+    if assay.verdict is Verdict.INCONCLUSIVE:
+        steps["a layout with other units may show what was unobserved: gradassay plan proposes layouts"] = None
+    if assay.verdict is Verdict.INCOMPARABLE:
+        steps["gradassay golden list shows which problems and dtype profiles have a golden"] = None
+    if assay.unmatched_a or assay.unmatched_b:
+        steps["parameters match by canonical name (unsharded, experts one by one) and shape"] = None
+    return list(steps)

@@ -13,7 +13,7 @@ from gradassay.goldens.assay.evidence import Evidence
 from gradassay.goldens.assay.health import Health
 from gradassay.goldens.assay.naming import Subject, name_law
 from gradassay.goldens.assay.noise import Tolerance
-from gradassay.goldens.assay.result import Finding, Law, OwnerWeights, Pattern
+from gradassay.goldens.assay.result import Finding, Law, OwnerWeights, Pattern, Verdict
 from gradassay.goldens.assay.scale import matching
 from gradassay.goldens.assay.sentence import finding_sentence
 from gradassay.goldens.assay.shape import Uniform
@@ -31,19 +31,9 @@ def explain(evidence: Evidence, health: Health, *, framework: str, complete: boo
 
     framework: what the candidate calls itself. complete: record and golden name the same parameters.
     """
-    builder = _Builder(evidence, framework, complete, diverging=len(health.diverging) + len(health.broken))
-    findings = builder.broken(health)
-    systems = [
-        build_system(
-            index,
-            evidence.parameters[index],
-            health.tolerances[index] or _LOOSE,
-            evidence.units[:, index],
-            evidence.measured[index],
-            evidence.copies[:, index] if evidence.copies is not None and index in health.copied else None,
-        )
-        for index in health.diverging
-    ]
+    builder = _Builder(evidence, health, framework, complete)
+    findings = builder.broken()
+    systems = [_system(evidence, health, index) for index in health.diverging]
     clusters, unexplained = cluster(systems, evidence.setting)
     clusters, laws, unexplained = _prefer_wider(clusters, unexplained, evidence)
     findings += [builder.clustered(found) for found in clusters]
@@ -74,13 +64,25 @@ def _is_a_number(found: Cluster, evidence: Evidence) -> bool:
     )
 
 
+def _system(evidence: Evidence, health: Health, index: int) -> System:
+    return build_system(
+        index,
+        evidence.parameters[index],
+        health.tolerances[index] or _LOOSE,
+        evidence.units[:, index],
+        evidence.measured[index],
+        evidence.copies[:, index] if evidence.copies is not None and index in health.copied else None,
+    )
+
+
 class _Builder:
     """Builds findings of one assay; keeps what all of them need."""
 
-    def __init__(self, evidence: Evidence, framework: str, complete: bool, *, diverging: int) -> None:
+    def __init__(self, evidence: Evidence, health: Health, framework: str, complete: bool) -> None:
         self.evidence = evidence
         self.framework = framework
-        self.complete = complete and diverging == len(evidence.parameters)
+        self.health = health
+        self.complete = complete
         total = float(evidence.norm2.sum())
         self.total_norm = sqrt(total) if complete and isfinite(total) and total > 0 else None
 
@@ -100,10 +102,28 @@ class _Builder:
             **(defaults | details),  # type: ignore[arg-type]
         )
 
-    def broken(self, health: Health) -> list[Finding]:
+    def _all(self, systems: Sequence[System]) -> bool:
+        return self.complete and len(systems) == len(self.evidence.parameters)
+
+    def _covers(self, found: Cluster) -> bool:
+        """Whether all that does not diverge so could not: unobserved, or with the same gradient under this law."""
+        if self.health.broken:
+            return False
+        members = {system.index for system in found.systems}
+        for index, verdict in enumerate(self.health.parameters):
+            if index in members or verdict.verdict is Verdict.INCONCLUSIVE:
+                continue
+            system = _system(self.evidence, self.health, index)
+            fit = system.fit(found.shape, self.evidence.setting)
+            allowed = FIT_MARGIN * system.tolerance.error
+            if fit is None or fit.residual > allowed or abs(fit.scale / found.scale - 1) > allowed:
+                return False
+        return True
+
+    def broken(self) -> list[Finding]:
         """Parameters that are zero, missing or not finite."""
         groups: dict[tuple[Pattern, str], list[int]] = defaultdict(list)
-        for index, pattern in health.broken.items():
+        for index, pattern in self.health.broken.items():
             groups[pattern, self.evidence.parameters[index].family].append(index)
         merged: dict[Pattern, list[int]] = defaultdict(list)
         for (pattern, _), indices in groups.items():
@@ -127,7 +147,7 @@ class _Builder:
     def clustered(self, found: Cluster) -> Finding:
         """A law on units."""
         systems = found.systems
-        whole = self.complete and len(systems) == len(self.evidence.parameters)
+        whole = self.complete and self._covers(found)
         subject = Subject(framework=self.framework, whole=whole, total_norm=self.total_norm)
         law, reports = name_law(found, self.evidence.setting, subject)
         owners = self._owners(systems) if law.pattern in (Pattern.UNREDUCED, Pattern.PARTLY_UNREDUCED) else None
@@ -154,7 +174,9 @@ class _Builder:
         """A law of a wider basis."""
         families = {system.parameter.family for system in found.systems}
         laws = [found.law.scale or found.law.formula, *found.law.ties]
-        reports = look_alikes(found.law.pattern, laws, families, whole=self.complete, framework=self.framework)
+        reports = look_alikes(
+            found.law.pattern, laws, families, whole=self._all(found.systems), framework=self.framework
+        )
         indices = [system.index for system in found.systems]
         residual = found.residual if isfinite(found.residual) else None
         return self._finding(indices, found.law, reports, residual=residual, owners=found.owners)
@@ -180,7 +202,7 @@ class _Builder:
         elif right and _PRECISION_CLASS[0] <= solution.residual <= _PRECISION_CLASS[1]:
             formula = f"weights are right, but {solution.residual:.2g} of the gradient is lost: a precision class"
             reports = look_alikes(
-                Pattern.UNEXPLAINED, ["precision"], {systems[0].parameter.family}, whole=self.complete
+                Pattern.UNEXPLAINED, ["precision"], {systems[0].parameter.family}, whole=self._all(systems)
             )
         owners = self._owners(systems) if any(system.owned for system in systems) and not inside else None
         return self._finding(

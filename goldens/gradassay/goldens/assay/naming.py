@@ -128,7 +128,7 @@ def _bonus(formula: Formula, cluster: Cluster, subject: Subject) -> float:
     reports = look_alikes(formula.pattern, [formula.text], cluster.families, whole=subject.whole)
     if not reports:
         return _NATURAL_BONUS * natural
-    same = any(f.id in reports and subject.framework and subject.framework in f.framework for f in load_catalogue())
+    same = any(fault.id in reports and subject.framework in fault.frameworks for fault in load_catalogue())
     return _NATURAL_BONUS * natural + (_FRAMEWORK_BONUS if same else _REPORT_BONUS)
 
 

@@ -28,7 +28,7 @@ class Plan:
     laws: int
 
 
-def plan_layouts(*, max_ranks: int, max_units: int, allowed: Callable[[Layout], bool] = lambda layout: True) -> Plan:
+def plan_layouts(*, max_ranks: int, max_units: int, allowed: Callable[[Layout], bool] = lambda _: True) -> Plan:
     """The fewest layouts, found greedily, that keep all simple laws apart.
 
     allowed: which layouts can be run at all (experts that divide, say).

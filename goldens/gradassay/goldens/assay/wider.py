@@ -88,7 +88,11 @@ def _term(systems: Sequence[System], evidence: Evidence) -> Wider | None:
         if not first_scale:
             first_scale, first_ties = scale, ties
     law = Law(
-        pattern=Pattern.TERM, formula=", ".join(parts), scale=first_scale, value=round(scaled[0][1], 9), ties=first_ties
+        pattern=Pattern.TERM,
+        formula=", ".join(parts),
+        scale=first_scale,
+        value=evaluate(first_scale, values),
+        ties=first_ties,
     )
     return Wider(systems=members, law=law, residual=residual)
 
@@ -120,7 +124,7 @@ def _stale(systems: Sequence[System], evidence: Evidence) -> Wider | None:
         pattern=Pattern.STALE,
         formula=f"g = {now}*g[step] + {scale}*g[step-1]".replace("1*", ""),
         scale=scale,
-        value=float(stale),
+        value=evaluate(scale, evidence.setting.values),
         ties=ties,
     )
     return Wider(systems=members, law=law, residual=residual)

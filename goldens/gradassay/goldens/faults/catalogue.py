@@ -34,6 +34,11 @@ class Fault:
     note: str = ""
     reproduced: bool = False
 
+    @property
+    def frameworks(self) -> tuple[str, ...]:
+        """Names of the frameworks that it was reported of."""
+        return tuple(name.strip() for name in self.framework.split(","))
+
     def explains(self, pattern: Pattern, laws: Collection[str], families: Collection[str], *, whole: bool) -> bool:
         """Whether a finding has this signature. laws: its formula and ties. whole: it covers every parameter there is."""
         if "all" in self.families:
@@ -83,7 +88,7 @@ def look_alikes(
     found = [fault for fault in load_catalogue() if fault.explains(pattern, laws, families, whole=whole)]
     found.sort(
         key=lambda fault: (
-            bool(framework) and framework.lower() not in fault.framework.lower(),
+            framework not in fault.frameworks,
             whole and "all" not in fault.families,
         )
     )

@@ -169,11 +169,12 @@ def _segments(segments: Sequence[float | None] | None) -> str:
 
 def _next_steps(assay: Assay, findings: Sequence[FindingView]) -> list[str]:
     steps: dict[str, None] = {}
+    known = dict.fromkeys(fault.id for finding in findings for fault in finding.faults if fault.title)
+    if known:
+        first, *others = known
+        also = f" (also {', '.join(others)})" if others else ""
+        steps[f"gradassay faults show {first} says which releases have it and what it takes to see it{also}"] = None
     for finding in findings:
-        for fault in finding.faults:
-            if not fault.title:
-                continue
-            steps[f"gradassay faults show {fault.id} says which releases are known to show this signature"] = None
         if finding.ties and finding.law.separated_by:
             formula = finding.law.scale or finding.law.formula
             steps[f"a run in layout {finding.law.separated_by} tells {formula} from {finding.ties}"] = None

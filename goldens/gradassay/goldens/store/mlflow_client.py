@@ -63,6 +63,8 @@ class Connection:
                 make = _import_client()
                 if self.database is not None:
                     self.database.parent.mkdir(parents=True, exist_ok=True)
+                elif not self.uri.startswith("http"):
+                    _try_database(self.uri)
                 self._client = make(tracking_uri=self.uri, registry_uri=self.uri)
             return self._client
 
@@ -86,8 +88,12 @@ class Connection:
     def _open(self) -> MlflowClient:
         try:
             return self.client
-        except (MissingExtra, UsageError):
+        except MissingExtra:
             raise
+        except ModuleNotFoundError as error:
+            raise StoreError(
+                f"{self}: its driver {error.name} is not installed", hint=f"pip install {error.name}", store=str(self)
+            ) from error
         except Exception as error:  # whatever a driver, a migration or a URI raises, the store cannot be opened
             raise self._failure(error) from error
 
@@ -114,13 +120,13 @@ class Connection:
         from requests import RequestException
         from sqlalchemy.exc import DBAPIError
 
-        text = f"{type(error).__name__}: {error}".replace(self.uri, str(self))
-        message = text.strip().splitlines()[0][:400]
-        cause = error.__cause__ or error.__context__
-        silent = isinstance(error, RequestException) or isinstance(cause, RequestException)
+        chain: list[BaseException] = [error]
+        while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
+            chain.append(cause)
+        silent = any(isinstance(one, RequestException) for one in chain)
         if silent or (self.database is None and isinstance(error, DBAPIError)):
             return Unreachable(
-                f"{self}: MLflow could not be reached ({message})",
+                f"{self}: MLflow could not be reached ({self._line(chain[-1])})",
                 hint="check the address (--store, GRADASSAY_STORE) and that the server or database is running",
                 store=str(self),
             )
@@ -131,7 +137,11 @@ class Connection:
                 "the server refused this client: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or start "
                 "the server with --allowed-hosts naming the host of this address"
             )
-        return StoreError(f"{self}: MLflow failed ({message})", hint=hint, store=str(self))
+        return StoreError(f"{self}: MLflow failed ({self._line(error)})", hint=hint, store=str(self))
+
+    def _line(self, error: BaseException) -> str:
+        text = f"{type(error).__name__}: {error}".replace(self.uri, str(self))
+        return text.strip().splitlines()[0][:400]
 
 
 @contextmanager
@@ -152,6 +162,13 @@ def without_secrets(uri: str) -> str:
     if "@" not in parts.netloc:
         return uri
     return urlunsplit(parts._replace(netloc=f"***@{parts.netloc.rpartition('@')[2]}"))
+
+
+def _try_database(uri: str) -> None:
+    """One connection, made and closed: MLflow itself would try for almost two minutes before it gave up."""
+    from sqlalchemy import NullPool, create_engine
+
+    create_engine(uri, poolclass=NullPool).connect().close()
 
 
 def _import_client() -> type[MlflowClient]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradassay.goldens.assay.result import Pattern
 from gradassay.goldens.assay.scale import matching
-from gradassay.goldens.assay.shape import Setting, Shape, Uniform, known_shapes, read_shapes
+from gradassay.goldens.assay.shapes import Setting, Shape, Uniform, known_shapes, read_shapes
 from gradassay.goldens.assay.system import Fit, System, solve
 
 # A law is accepted where it leaves no more than this many times what an honest run would.

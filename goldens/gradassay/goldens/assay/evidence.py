@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradassay.goldens.assay.convention import declared_scales
-from gradassay.goldens.assay.shape import Setting
+from gradassay.goldens.assay.shapes import Setting
 from gradassay.goldens.golden import Golden
 from gradassay.goldens.header import Parameter
 from gradassay.goldens.record import Record

@@ -16,7 +16,7 @@ from gradassay.goldens.assay.noise import Tolerance
 from gradassay.goldens.assay.result import Finding, Law, OwnerWeights, Pattern, Verdict
 from gradassay.goldens.assay.scale import matching
 from gradassay.goldens.assay.sentence import finding_sentence
-from gradassay.goldens.assay.shape import Uniform
+from gradassay.goldens.assay.shapes import Uniform
 from gradassay.goldens.assay.system import System, build_system, solve
 from gradassay.goldens.assay.wider import Wider, listed, wider
 from gradassay.goldens.faults import look_alikes
@@ -197,13 +197,14 @@ class _Builder:
         inside = solution.residual <= FIT_MARGIN * _noise(systems)
         right = bool(np.nanmax(np.abs(solution.weights - 1), initial=0.0) <= max(5 * solution.stderr, 1e-3))
         formula, reports = "no combination of units explains it", tuple[str, ...]()
-        if inside:
+        if right and solution.residual <= _PRECISION_CLASS[1]:
+            formula = f"weights are right, but {solution.residual:.2g} of the gradient is lost"
+            if solution.residual >= _PRECISION_CLASS[0]:
+                formula += ": a precision class"
+                families = {systems[0].parameter.family}
+                reports = look_alikes(Pattern.UNEXPLAINED, ["precision"], families, whole=self._all(systems))
+        elif inside:
             formula = "weights that follow no formula of the layout's sizes"
-        elif right and _PRECISION_CLASS[0] <= solution.residual <= _PRECISION_CLASS[1]:
-            formula = f"weights are right, but {solution.residual:.2g} of the gradient is lost: a precision class"
-            reports = look_alikes(
-                Pattern.UNEXPLAINED, ["precision"], {systems[0].parameter.family}, whole=self._all(systems)
-            )
         owners = self._owners(systems) if any(system.owned for system in systems) and not inside else None
         return self._finding(
             [system.index for system in systems],

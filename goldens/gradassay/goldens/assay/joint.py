@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gradassay.goldens.assay.naming import Formula, distinct, separating
 from gradassay.goldens.assay.result import Assay, Finding, JointFinding, Law, Pattern, Verdict
 from gradassay.goldens.assay.scale import Scale, scales
-from gradassay.goldens.assay.shape import Geometric, Place, Setting, Shape, known_shapes
+from gradassay.goldens.assay.shapes import Geometric, Place, Setting, Shape, known_shapes
 from gradassay.goldens.faults import look_alikes
 from gradassay.goldens.layout import Layout
 

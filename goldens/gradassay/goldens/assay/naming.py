@@ -11,7 +11,16 @@ import numpy as np
 from gradassay.goldens.assay.cluster import Cluster, same_numbers
 from gradassay.goldens.assay.result import Law, Pattern
 from gradassay.goldens.assay.scale import Scale, matching, number
-from gradassay.goldens.assay.shape import Geometric, Place, Setting, Shape, Uniform, Unreduced, known_shapes
+from gradassay.goldens.assay.shapes import (
+    Geometric,
+    Place,
+    Setting,
+    Shape,
+    Uniform,
+    Unreduced,
+    group_count,
+    known_shapes,
+)
 from gradassay.goldens.faults import load_catalogue, look_alikes
 from gradassay.goldens.layout import Layout
 
@@ -124,7 +133,7 @@ def _scale_of(shape: Shape, cluster: Cluster, setting: Setting) -> float | None:
 
 
 def _bonus(formula: Formula, cluster: Cluster, subject: Subject) -> float:
-    natural = isinstance(formula.shape, Unreduced) and str(formula.scale) == formula.shape.groups
+    natural = isinstance(formula.shape, Unreduced) and str(formula.scale) == group_count(formula.shape.group)
     reports = look_alikes(formula.pattern, [formula.text], cluster.families, whole=subject.whole)
     if not reports:
         return _NATURAL_BONUS * natural

@@ -10,7 +10,7 @@ import numpy as np
 from gradassay.goldens.assay.joint import layouts_within
 from gradassay.goldens.assay.naming import Formula
 from gradassay.goldens.assay.scale import scales
-from gradassay.goldens.assay.shape import Place, Setting, known_shapes
+from gradassay.goldens.assay.shapes import Place, Setting, known_shapes
 from gradassay.goldens.layout import Layout
 
 _SIMPLE_BITS = 5.0

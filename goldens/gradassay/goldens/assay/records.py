@@ -10,7 +10,7 @@ from gradassay.goldens.assay.compare import assay_evidence, without_verdict
 from gradassay.goldens.assay.convention import declared_scales
 from gradassay.goldens.assay.evidence import Evidence
 from gradassay.goldens.assay.result import Assay, Side, Verdict
-from gradassay.goldens.assay.shape import Setting
+from gradassay.goldens.assay.shapes import Setting
 from gradassay.goldens.header import NoiseFloor
 from gradassay.goldens.record import Record
 

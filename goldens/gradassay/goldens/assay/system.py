@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradassay.goldens.assay.noise import Tolerance
-from gradassay.goldens.assay.shape import Place, Setting, Shape
+from gradassay.goldens.assay.shapes import Place, Setting, Shape
 from gradassay.goldens.header import Parameter
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.sketch import BUCKETS, SEGMENTS, segment_elements
@@ -58,20 +58,26 @@ class System:
         return any(block.place.owner is not None for block in self.blocks)
 
     def fit(self, shape: Shape, setting: Setting) -> Fit | None:
-        """The best scale of a shape; None where the shape says nothing about this parameter."""
+        """The best scale of a shape; None where the shape says nothing about this parameter.
+
+        A shape that differs from owner to owner is judged by the blocks that have one.
+        """
         predicted: list[NDArray[np.float64]] = []
+        judged: list[Block] = []
         for block in self.blocks:
             weights = shape.weights(setting, block.place)
-            if weights is None:
+            if weights is not None:
+                predicted.append(block.triangle @ weights.T.ravel())
+                judged.append(block)
+            elif block.place.owner is not None or not self.owned:
                 return None
-            predicted.append(block.triangle @ weights.T.ravel())
         norm2 = sum(float(part @ part) for part in predicted)
         if norm2 == 0:
             return None
-        scale = sum(float(p @ block.target) for p, block in zip(predicted, self.blocks, strict=True)) / norm2
+        scale = sum(float(p @ block.target) for p, block in zip(predicted, judged, strict=True)) / norm2
         left = sum(
             block.beyond + float(np.sum((block.target - scale * part) ** 2))
-            for part, block in zip(predicted, self.blocks, strict=True)
+            for part, block in zip(predicted, judged, strict=True)
         )
         return Fit(scale=scale, residual=sqrt(left / norm2) / abs(scale) if scale else np.inf)
 

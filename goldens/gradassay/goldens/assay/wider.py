@@ -14,7 +14,7 @@ from gradassay.goldens.assay.convention import evaluate
 from gradassay.goldens.assay.evidence import Evidence
 from gradassay.goldens.assay.result import Law, OwnerWeights, Pattern
 from gradassay.goldens.assay.scale import matching, number
-from gradassay.goldens.assay.shape import Uniform
+from gradassay.goldens.assay.shapes import Uniform
 from gradassay.goldens.assay.system import System, solve
 
 

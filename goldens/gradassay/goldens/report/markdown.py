@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from gradassay.goldens.assay.result import Assay, JointFinding, ParameterVerdict, Verdict
 from gradassay.goldens.report import numbers
 from gradassay.goldens.report.grid import Grid
-from gradassay.goldens.report.view import FindingView, KnownFault, View, joint_view, view
+from gradassay.goldens.report.view import PICTURE, FindingView, KnownFault, View, joint_view, view
 
 LIMIT = 60_000
 PARAMETERS = 50
@@ -21,7 +21,7 @@ ICONS = {
     Verdict.INCOMPLETE: "⚠️",
     Verdict.INCOMPARABLE: "⚠️",
 }
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~>@$-])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]#|~>@$])")
 
 
 def render_markdown(assays: Sequence[Assay], joint: Sequence[JointFinding] = ()) -> str:
@@ -59,7 +59,8 @@ def code(text: str) -> str:
 def _joint(finding: JointFinding) -> Iterator[str]:
     shown = joint_view(finding)
     yield f"### {escape(shown.sentence)}"
-    lines = [f"{code(shown.law.formula)} holds in {', '.join(map(code, shown.cells))}."]
+    law = code(shown.formula) if shown.formula else "No one law"
+    lines = [f"{law} holds in {', '.join(map(code, shown.cells))}."]
     yield "\n".join([*lines, *map(_fault, shown.faults)])
 
 
@@ -94,8 +95,9 @@ def _close(shown: View) -> Iterator[str]:
         figures.append(f"Smallest factor that would be flagged: {factors}.")
     if figures:
         yield " ".join(figures)
-    if shown.next_steps:
-        yield "**Where to look next**\n" + "\n".join(f"- {escape(step)}" for step in shown.next_steps)
+    steps = [*shown.next_steps, *([PICTURE] if shown.assay.verdict is Verdict.DIVERGE else [])]
+    if steps:
+        yield "**Where to look next**\n" + "\n".join(f"- {escape(step)}" for step in steps)
 
 
 def _laws(findings: Sequence[FindingView]) -> Iterator[str]:

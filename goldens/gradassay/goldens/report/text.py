@@ -13,7 +13,7 @@ from rich.text import Text
 from gradassay.goldens.assay.result import Assay, JointFinding, ParameterVerdict, Verdict
 from gradassay.goldens.report import numbers
 from gradassay.goldens.report.grid import Grid
-from gradassay.goldens.report.view import FindingView, JointView, KnownFault, View, joint_view, view
+from gradassay.goldens.report.view import PICTURE, FindingView, JointView, KnownFault, View, joint_view, view
 
 PARAMETERS = 8
 PLAIN_WIDTH = 110
@@ -44,7 +44,10 @@ def terminal(assays: Sequence[Assay], joint: Sequence[JointFinding] = ()) -> Ren
         if parts:
             parts.append(Text())
         parts.extend(_assay(shown, parameters=PARAMETERS if len(views) == 1 else 0))
-    for step in dict.fromkeys(step for shown in views for step in shown.next_steps):
+    steps = dict.fromkeys(step for shown in views for step in shown.next_steps)
+    if any(assay.verdict is Verdict.DIVERGE for assay in assays):
+        steps[PICTURE] = None
+    for step in steps:
         parts.append(_indent(Text.assemble(("→ ", "cyan"), step)))
     return Group(*parts)
 
@@ -53,7 +56,8 @@ def _joint(joint: JointView) -> Iterator[RenderableType]:
     yield Text.assemble(("= ", "bold magenta"), (joint.sentence, "bold"))
     for fault in joint.faults:
         yield _indent(_fault(fault))
-    yield _indent(Text(f"holds in {', '.join(joint.cells)}", style="dim"))
+    for cell in joint.cells:
+        yield _indent(Text(cell, style="dim"))
 
 
 def _assay(shown: View, *, parameters: int) -> Iterator[RenderableType]:

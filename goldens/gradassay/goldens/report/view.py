@@ -13,6 +13,8 @@ from gradassay.goldens.report.grid import Grid, Weights, grid
 from gradassay.goldens.report.printable import printable_parts
 
 CELLS = 64
+PICTURE = "gradassay diff A B --format html --output report.html draws the weights and lists every parameter"
+"""Where to look next, for the reports that cannot draw."""
 MARKS: Mapping[Verdict, str] = {
     Verdict.AGREE: "✓",
     Verdict.DIVERGE: "✗",
@@ -72,10 +74,10 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointView:
-    """One law that explains several assays."""
+    """One law that explains several assays; formula is empty where no one law does."""
 
     families: str
-    law: Law
+    formula: str
     sentence: str
     cells: tuple[str, ...]
     faults: tuple[KnownFault, ...]
@@ -106,7 +108,7 @@ def joint_view(finding: JointFinding) -> JointView:
     plain = f"{families}: {finding.law.formula} in {len(finding.cells)} of {len(finding.cells)} runs"
     return JointView(
         families=families,
-        law=finding.law,
+        formula=finding.law.formula if finding.law.formula.startswith("w[") else "",
         sentence=finding.sentence or plain,
         cells=finding.cells,
         faults=_known(finding.known_faults, _catalogue()),
@@ -178,10 +180,6 @@ def _next_steps(assay: Assay, findings: Sequence[FindingView]) -> list[str]:
         if finding.ties and finding.law.separated_by:
             formula = finding.law.scale or finding.law.formula
             steps[f"a run in layout {finding.law.separated_by} tells {formula} from {finding.ties}"] = None
-    if assay.verdict is Verdict.DIVERGE:
-        steps["gradassay diff A B --format html --output report.html draws the weights and lists every parameter"] = (
-            None
-        )
     if assay.verdict is Verdict.INCONCLUSIVE:
         steps["a layout with other units may show what was unobserved: gradassay plan proposes layouts"] = None
     if assay.verdict is Verdict.INCOMPARABLE:

@@ -1,0 +1,49 @@
+# make demo and make test set up everything that they need, on a machine with Python 3.11 or newer and pip.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export GRADASSAY_ZOO ?= $(CURDIR)/.zoo
+
+.DEFAULT_GOAL := help
+.PHONY: help setup zoo demo test check matrix faults slow-test clean
+
+help:  ## show this
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+
+$(READY): pyproject.toml ci/constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint ci/constraints.txt setuptools hatchling editables torch
+	$(BIN)/python -m pip install --quiet --constraint ci/constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+setup: $(READY)  ## the environment in .venv, pinned by ci/constraints.txt
+
+zoo: $(READY)  ## the framework releases of ci/zoo.toml, one folder each below .zoo
+	$(BIN)/python ci/zoo.py
+
+demo: zoo  ## the whole loop on real runs: a golden, DeepSpeed before and after its fix, a named fault
+	$(BIN)/gradassay demo
+
+test: zoo  ## all tests but those marked slow
+	$(BIN)/pytest -m "not slow"
+
+slow-test: zoo  ## the tests that take minutes
+	$(BIN)/pytest -m slow
+
+check: $(READY)  ## ruff, mypy strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy -p gradassay
+	$(BIN)/lint-imports
+
+matrix: $(READY)  ## every reference strategy in every layout against its golden, as docs/matrix-results.md
+	$(BIN)/python ci/matrix_report.py
+
+faults: zoo  ## every injectable fault on every strategy, as docs/injected-faults.md
+	$(BIN)/python ci/faults_table.py
+
+clean:  ## remove what make has built
+	rm -rf $(VENV) .zoo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -35,9 +35,7 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = {
     "usage": Kind(Exit.INVALID, 400, "an argument, option or setting that makes no sense"),
-    "invalid-file": Kind(
-        Exit.INVALID, 422, "a record, golden or matrix file that cannot be read or is inconsistent"
-    ),
+    "invalid-file": Kind(Exit.INVALID, 422, "a record, golden or matrix file that cannot be read or is inconsistent"),
     "unknown-format": Kind(Exit.INVALID, 422, "a file written in a format that this release does not read"),
     "missing-extra": Kind(Exit.INVALID, 501, "an optional dependency that is not installed"),
     "store": Kind(Exit.INVALID, 500, "the store could not be read or written"),

@@ -1,0 +1,61 @@
+"""Every failure as one problem document (RFC 9457) with the stable code of gradassay's error table."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from gradassay.goldens.errors import GradassayError, NotFound, UsageError
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Bug(GradassayError):
+    """An exception that nobody expected; its text stays in the log."""
+
+    code: ClassVar[str] = "bug"
+
+
+def problem(request: Request, error: GradassayError, *, status: int | None = None) -> JSONResponse:
+    """The problem document of an error; status: where HTTP itself knows better than the error table."""
+    status = status or error.kind.http_status
+    document: dict[str, Any] = {
+        "type": f"urn:gradassay:problem:{error.code}",
+        "title": error.kind.meaning,
+        "status": status,
+        "detail": error.message,
+        "instance": request.url.path,
+        "code": error.code,
+        "hint": error.hint,
+        "facts": {name: value if isinstance(value, int | str) else str(value) for name, value in error.facts.items()},
+    }
+    return JSONResponse(document, status_code=status, media_type=MEDIA_TYPE)
+
+
+def add_problem_handlers(app: FastAPI) -> None:
+    """Makes every failure of the app leave as a problem document."""
+
+    @app.exception_handler(GradassayError)
+    def known(request: Request, error: GradassayError) -> JSONResponse:
+        return problem(request, error)
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return problem(request, UsageError(f"{where}: {first['msg']}, found {first.get('input')!r}"[:500]))
+
+    @app.exception_handler(HTTPException)
+    def by_http(request: Request, error: HTTPException) -> JSONResponse:
+        kind = NotFound if error.status_code == 404 else UsageError
+        failure = kind(f"{request.method} {request.url.path}: {error.detail}", hint="see /openapi.json")
+        return problem(request, failure, status=error.status_code)
+
+    @app.exception_handler(Exception)
+    def unexpected(request: Request, error: Exception) -> JSONResponse:
+        message = f"{request.method} {request.url.path} failed: {type(error).__name__}"
+        return problem(request, Bug(message, hint="the service's log has the traceback; please report it"))

@@ -1,0 +1,30 @@
+"""Fixtures for every room: factories of small goldens and records with known weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import builders
+from builders import Toy
+from gradassay.goldens.golden import Golden
+from gradassay.goldens.record import Record
+
+
+@pytest.fixture(scope="session")
+def make_toy() -> Callable[..., Toy]:
+    """Makes a problem of random gradients; see builders.make_toy."""
+    return builders.make_toy
+
+
+@pytest.fixture(scope="session")
+def make_golden() -> Callable[..., Golden]:
+    """Makes the golden of a toy; see builders.make_golden."""
+    return builders.make_golden
+
+
+@pytest.fixture(scope="session")
+def make_record() -> Callable[..., Record]:
+    """Makes a record of a toy with chosen weights; see builders.make_record."""
+    return builders.make_record

@@ -9,6 +9,7 @@ from numba.extending import overload
 
 SEED = 0x601DA55A
 SEGMENTS = 16
+WORTH_THREADS = 1 << 18
 ROW = 64
 
 # Signs of eight neighbouring elements for every value of the byte that decides them.
@@ -137,6 +138,8 @@ def measure_serially(values, runs, total):
 
 
 def measure_on_all_threads(values, runs, total):
-    """`measure_signed`, or `measure_serially` where numba may use one thread only (NUMBA_NUM_THREADS=1)."""
-    kernel = measure_serially if numba.config.NUMBA_NUM_THREADS == 1 else measure_signed
-    return kernel(values, runs, total)
+    """`measure_signed`, or `measure_serially` where numba may use one thread only (NUMBA_NUM_THREADS=1) or where waking
+    threads costs more than they save.
+    """
+    alone = numba.config.NUMBA_NUM_THREADS == 1 or values.shape[0] < WORTH_THREADS
+    return (measure_serially if alone else measure_signed)(values, runs, total)

@@ -11,10 +11,10 @@ import numpy as np
 from gradassay.goldens.assay.result import Pattern
 from gradassay.goldens.assay.scale import matching
 from gradassay.goldens.assay.shapes import Setting, Shape, Uniform, known_shapes, read_shapes
-from gradassay.goldens.assay.system import Fit, System, solve
+from gradassay.goldens.assay.system import FIT_MARGIN, Fit, System, solve_lines
 
-# A law is accepted where it leaves no more than this many times what an honest run would.
-FIT_MARGIN = 2.0
+# A law is worth more than the numbers it explains only where it is right about so many more bits than it takes to write.
+LEAST_EVIDENCE = 6.0
 _UNMATCHED_SCALE_BITS = 12.0
 _PROBES = 6
 
@@ -23,7 +23,8 @@ _PROBES = 6
 class Cluster:
     """Parameters that one shape explains with one scale.
 
-    doubt: total explanatory weight of rival shapes with other numbers, relative to this one's, at least 0.
+    doubt: total explanatory weight of rival shapes with other numbers, relative to this one's, at least 0. evidence: bits
+    that the law is right about beyond those that it takes to write it.
     """
 
     systems: tuple[System, ...]
@@ -32,6 +33,7 @@ class Cluster:
     scale_tolerance: float
     residual: float
     doubt: float
+    evidence: float
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -44,6 +46,7 @@ class _Candidate:
     shape: Shape
     members: tuple[tuple[System, Fit], ...]
     bits: float
+    evidence: float
 
 
 def cluster(systems: Sequence[System], setting: Setting) -> tuple[list[Cluster], list[System]]:
@@ -66,8 +69,7 @@ def cluster(systems: Sequence[System], setting: Setting) -> tuple[list[Cluster],
 
 
 def _candidates(shape: Shape, systems: Sequence[System], setting: Setting) -> Iterator[_Candidate]:
-    fits = [(system, fit) for system in systems if (fit := system.fit(shape, setting)) is not None]
-    fits = [(system, fit) for system, fit in fits if fit.residual <= FIT_MARGIN * system.tolerance.error]
+    fits = [(system, fit) for system in systems if (fit := system.fit(shape, setting)) and system.accepts(fit)]
     if isinstance(shape, Uniform):
         fits = [(system, fit) for system, fit in fits if abs(fit.scale - 1) > system.tolerance.scale]
     for group in _alike(fits):
@@ -75,8 +77,12 @@ def _candidates(shape: Shape, systems: Sequence[System], setting: Setting) -> It
         tolerance = _scale_tolerance([system for system, _ in group])
         expert = all(system.parameter.family == "expert" for system, _ in group)
         named = matching(abs(scale), setting.values, relative_tolerance=tolerance)
-        bits = min((match.bits(expert=expert) for match in named), default=_UNMATCHED_SCALE_BITS)
-        yield _Candidate(shape=shape, members=tuple(group), bits=shape.bits + bits)
+        bits = shape.bits + min((match.bits(expert=expert) for match in named), default=_UNMATCHED_SCALE_BITS)
+        evidence = sum(system.evidence for system, _ in group) - bits
+        if not named:
+            evidence -= max(system.evidence / max(1, system.rank) for system, _ in group)
+        if evidence >= LEAST_EVIDENCE or isinstance(shape, Uniform):
+            yield _Candidate(shape=shape, members=tuple(group), bits=bits, evidence=evidence)
 
 
 def _alike(fits: list[tuple[System, Fit]]) -> Iterator[list[tuple[System, Fit]]]:
@@ -117,6 +123,7 @@ def _cluster(best: _Candidate, chosen: tuple[System, ...], shapes: Sequence[Shap
         scale_tolerance=_scale_tolerance(chosen),
         residual=residual,
         doubt=doubt,
+        evidence=best.evidence,
     )
 
 
@@ -143,13 +150,16 @@ def _shapes_read_off(systems: Sequence[System], setting: Setting) -> Iterator[Sh
     seen: set[Shape] = set()
     for members in families.values():
         noise = max(system.tolerance.error for system in members)
-        together = solve(members, setting.layout, noise=noise)
-        probes = [together]
-        if not together.residual <= FIT_MARGIN * noise:
-            probes += [solve([member], setting.layout, noise=noise) for member in members[:_PROBES]]
-        for solution in probes:
-            tolerance = max(20 * solution.stderr, 1e-5)
-            for shape in read_shapes(solution.weights, setting.layout, tolerance=tolerance):
-                if shape not in seen:
-                    seen.add(shape)
-                    yield shape
+        for of_ranks in (False, True):
+            together = solve_lines(members, setting.layout, of_ranks=of_ranks, noise=noise)
+            probes = [together]
+            if not together.residual <= FIT_MARGIN * noise:
+                probes += [
+                    solve_lines([member], setting.layout, of_ranks=of_ranks, noise=noise)
+                    for member in members[:_PROBES]
+                ]
+            for lines in probes:
+                for shape in read_shapes(lines.levels, setting, of_ranks=of_ranks, stderr=lines.stderr):
+                    if shape not in seen:
+                        seen.add(shape)
+                        yield shape

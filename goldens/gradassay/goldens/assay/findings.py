@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from math import isfinite, sqrt
 
 import numpy as np
 
-from gradassay.goldens.assay.cluster import FIT_MARGIN, Cluster, cluster
+from gradassay.goldens.assay.cluster import LEAST_EVIDENCE, Cluster, cluster
 from gradassay.goldens.assay.evidence import Evidence
 from gradassay.goldens.assay.health import Health
 from gradassay.goldens.assay.naming import Subject, name_law
@@ -17,7 +18,7 @@ from gradassay.goldens.assay.result import Finding, Law, OwnerWeights, Pattern, 
 from gradassay.goldens.assay.scale import matching
 from gradassay.goldens.assay.sentence import finding_sentence
 from gradassay.goldens.assay.shapes import Uniform
-from gradassay.goldens.assay.system import System, build_system, solve
+from gradassay.goldens.assay.system import FIT_MARGIN, System, build_system, solve
 from gradassay.goldens.assay.wider import Wider, listed, wider
 from gradassay.goldens.faults import look_alikes
 from gradassay.goldens.sketch import SEGMENTS
@@ -32,14 +33,30 @@ def explain(evidence: Evidence, health: Health, *, framework: str, complete: boo
     framework: what the candidate calls itself. complete: record and golden name the same parameters.
     """
     builder = _Builder(evidence, health, framework, complete)
-    findings = builder.broken()
     systems = [_system(evidence, health, index) for index in health.diverging]
     clusters, unexplained = cluster(systems, evidence.setting)
     clusters, laws, unexplained = _prefer_wider(clusters, unexplained, evidence)
-    findings += [builder.clustered(found) for found in clusters]
+    silent = [_silenced(found, evidence, health) for found in clusters]
+    findings = builder.broken(except_for={index for indices in silent for index in indices})
+    findings += [builder.clustered(found, silent=indices) for found, indices in zip(clusters, silent, strict=True)]
     findings += [builder.widened(found) for found in laws]
     findings += builder.unexplained(unexplained)
     return tuple(sorted(findings, key=lambda finding: -finding.count))
+
+
+def _silenced(found: Cluster, evidence: Evidence, health: Health) -> list[int]:
+    """Parameters of the same families that are zero because the law leaves nothing of those units that reach them."""
+    silent = []
+    for index, pattern in health.broken.items():
+        parameter = evidence.parameters[index]
+        if pattern is Pattern.ZERO and parameter.family in found.families:
+            blocks = _system(evidence, health, index).blocks
+            weights = [found.shape.weights(evidence.setting, block.place) for block in blocks]
+            if not any(
+                w is None or (block.triangle @ w.T.ravel()).any() for w, block in zip(weights, blocks, strict=True)
+            ):
+                silent.append(index)
+    return silent
 
 
 def _prefer_wider(
@@ -52,22 +69,34 @@ def _prefer_wider(
     largest = max((len(found.systems) for found in numbers), default=0)
     if laws and sum(len(law.systems) for law in laws) > largest and numbers:
         kept = [found for found in clusters if found not in numbers]
-        again, left = cluster(rest, evidence.setting)
-        return kept + again, laws, left
-    laws, rest = wider(unexplained, evidence)
+        again, rest = cluster(rest, evidence.setting)
+        clusters = kept + again
+    else:
+        laws, rest = wider(unexplained, evidence)
+    if rest:
+        weak = [found for found in clusters if _is_a_number(found, evidence) and found.evidence < LEAST_EVIDENCE]
+        clusters = [found for found in clusters if found not in weak]
+        rest = rest + [system for found in weak for system in found.systems]
     return clusters, laws, rest
 
 
 def _is_a_number(found: Cluster, evidence: Evidence) -> bool:
-    return isinstance(found.shape, Uniform) and not matching(
-        abs(found.scale), evidence.setting.values, relative_tolerance=found.scale_tolerance
-    )
+    """Whether a cluster claims little: one factor that no size explains, or that too few numbers bear out."""
+    if not isinstance(found.shape, Uniform):
+        return False
+    named = matching(abs(found.scale), evidence.setting.values, relative_tolerance=found.scale_tolerance)
+    return not named or found.evidence < LEAST_EVIDENCE
 
 
 def _system(evidence: Evidence, health: Health, index: int) -> System:
+    parameter = evidence.parameters[index]
+    if evidence.copies is not None and parameter.shards is None:
+        holders = np.flatnonzero(evidence.copies[:, index].any(axis=1)).tolist()
+        if len(holders) == 1:
+            parameter = replace(parameter, shards=((holders[0], 0, parameter.numel),))
     return build_system(
         index,
-        evidence.parameters[index],
+        parameter,
         health.tolerances[index] or _LOOSE,
         evidence.units[:, index],
         evidence.measured[index],
@@ -98,7 +127,7 @@ class _Builder:
             of=of,
             law=law,
             known_faults=tuple(reports),
-            sentence=finding_sentence(families, len(parameters), of, law),
+            sentence=finding_sentence(families, len(parameters), of, law, total=len(self.evidence.parameters)),
             **(defaults | details),  # type: ignore[arg-type]
         )
 
@@ -120,14 +149,12 @@ class _Builder:
                 return False
         return True
 
-    def broken(self) -> list[Finding]:
+    def broken(self, *, except_for: Collection[int]) -> list[Finding]:
         """Parameters that are zero, missing or not finite."""
-        groups: dict[tuple[Pattern, str], list[int]] = defaultdict(list)
-        for index, pattern in self.health.broken.items():
-            groups[pattern, self.evidence.parameters[index].family].append(index)
         merged: dict[Pattern, list[int]] = defaultdict(list)
-        for (pattern, _), indices in groups.items():
-            merged[pattern] += indices
+        for index, pattern in self.health.broken.items():
+            if index not in except_for:
+                merged[pattern].append(index)
         formulas = {
             Pattern.ZERO: "w[r,m] = 0",
             Pattern.MISSING: "the framework gave no gradient",
@@ -144,8 +171,8 @@ class _Builder:
         }
         return [self._finding(sorted(indices), laws[pattern], ()) for pattern, indices in merged.items()]
 
-    def clustered(self, found: Cluster) -> Finding:
-        """A law on units."""
+    def clustered(self, found: Cluster, *, silent: Sequence[int]) -> Finding:
+        """A law on units. silent: further parameters of which it leaves nothing."""
         systems = found.systems
         whole = self.complete and self._covers(found)
         subject = Subject(framework=self.framework, whole=whole, total_norm=self.total_norm)
@@ -153,7 +180,7 @@ class _Builder:
         owners = self._owners(systems) if law.pattern in (Pattern.UNREDUCED, Pattern.PARTLY_UNREDUCED) else None
         solution = solve(systems, self.evidence.setting.layout, noise=_noise(systems))
         return self._finding(
-            [system.index for system in systems],
+            sorted([*(system.index for system in systems), *silent]),
             law,
             reports,
             weights=None if owners else listed(solution.weights),
@@ -195,9 +222,12 @@ class _Builder:
         layout = self.evidence.setting.layout
         solution = solve(systems, layout, noise=_noise(systems))
         inside = solution.residual <= FIT_MARGIN * _noise(systems)
-        right = bool(np.nanmax(np.abs(solution.weights - 1), initial=0.0) <= max(5 * solution.stderr, 1e-3))
+        seen = solution.weights[~np.isnan(solution.weights)]
+        right = bool(len(seen) and np.abs(seen - 1).max() <= max(5 * solution.stderr, 1e-3))
         formula, reports = "no combination of units explains it", tuple[str, ...]()
-        if right and solution.residual <= _PRECISION_CLASS[1]:
+        if not len(seen):
+            formula = "too few numbers to tell the weights of units"
+        elif right and solution.residual <= _PRECISION_CLASS[1]:
             formula = f"weights are right, but {solution.residual:.2g} of the gradient is lost"
             if solution.residual >= _PRECISION_CLASS[0]:
                 formula += ": a precision class"

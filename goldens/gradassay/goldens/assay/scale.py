@@ -109,7 +109,7 @@ def _all(symbols: tuple[str, ...]) -> tuple[Scale, ...]:
         for first, second in product((1, -1), repeat=2)
     ]
     if "tokens" in symbols:
-        found.append(Scale(powers=(("tokens", 1), ("units", -1))))
+        found += [Scale(powers=(("tokens", sign), ("units", -sign))) for sign in (1, -1)]
     found += [Scale(constant=2.0**power) for power in range(-30, 31) if power]
     found += [
         Scale(powers=((name, sign),), constant=2.0**power)

@@ -30,10 +30,10 @@ _HOW: Mapping[Pattern, str] = {
 _PLAIN = {Pattern.ZERO, Pattern.MISSING, Pattern.NON_FINITE}
 
 
-def finding_sentence(families: Sequence[str], count: int, of: int, law: Law) -> str:
+def finding_sentence(families: Sequence[str], count: int, of: int, law: Law, *, total: int) -> str:
     """Who diverges, how and under which formula: "16 of 16 expert parameters are too large by ep = 2, ...: w[r,m] = ep"."""
     names = " and ".join(filter(None, [", ".join(families[:-1]), families[-1]]))
-    who = f"{count} of {of} {names} parameter{'s' if of != 1 else ''}"
+    who = f"{count} of {of} {names} parameter{'s' if of != 1 else ''}" if count < total else f"all {total} parameters"
     how = _uniform(law) if law.pattern is Pattern.UNIFORM else _HOW[law.pattern]
     return f"{who} {how}" + (f": {law.formula}" if law.formula and law.pattern not in _PLAIN else "")
 

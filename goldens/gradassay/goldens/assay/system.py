@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import log2, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,31 +15,50 @@ from gradassay.goldens.header import Parameter
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.sketch import BUCKETS, SEGMENTS, segment_elements
 
+# A law is accepted where it leaves no more than this many times what an honest run would, and no more than so many times
+# the rounding that is seen here in those directions in which weights on units could have explained it.
+FIT_MARGIN = 2.0
+WITHIN_MARGIN = 4.0
+_LEAST_OUTSIDE = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """What one owner holds of a parameter, rotated into the span of the units.
 
     triangle: [k, U]. target: [k]. beyond: squared norm of the part of the measured gradient outside the span.
+    numbers: how many of the sketch's numbers it has.
     """
 
     place: Place
     triangle: NDArray[np.float64]
     target: NDArray[np.float64]
     beyond: float
+    numbers: int
 
     @property
     def norm2(self) -> float:
         """Squared norm of the measured gradient here."""
         return float(self.target @ self.target) + self.beyond
 
+    @property
+    def rank(self) -> int:
+        """How many numbers weights on the units can account for at most."""
+        return min(self.numbers, int(self.triangle.shape[1]))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """How a shape explains one parameter: the scale that fits best, and the relative residual it leaves."""
+    """How a shape explains one parameter: the scale that fits best, and the relative residual it leaves.
+
+    within: the part of the residual that other weights on the units would account for. noise: what rounding is expected
+    to leave there, judged by what no weights account for; None where too few numbers are left to judge by.
+    """
 
     scale: float
     residual: float
+    within: float
+    noise: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +94,37 @@ class System:
         if norm2 == 0:
             return None
         scale = sum(float(p @ block.target) for p, block in zip(predicted, judged, strict=True)) / norm2
-        left = sum(
-            block.beyond + float(np.sum((block.target - scale * part) ** 2))
-            for part, block in zip(predicted, judged, strict=True)
+        if not scale:
+            return Fit(scale=0.0, residual=np.inf, within=np.inf, noise=None)
+        within = sum(
+            float(np.sum((block.target - scale * part) ** 2)) for part, block in zip(predicted, judged, strict=True)
         )
-        return Fit(scale=scale, residual=sqrt(left / norm2) / abs(scale) if scale else np.inf)
+        beyond = sum(block.beyond for block in judged)
+        inside = sum(block.rank for block in judged)
+        outside = sum(block.numbers for block in judged) - inside
+        size = sqrt(norm2) * abs(scale)
+        return Fit(
+            scale=scale,
+            residual=sqrt(beyond + within) / size,
+            within=sqrt(within) / size,
+            noise=sqrt(beyond * inside / outside) / size if outside >= _LEAST_OUTSIDE else None,
+        )
+
+    def accepts(self, fit: Fit) -> bool:
+        """Whether a fit leaves no more than rounding may, in all and in what other weights would account for."""
+        if fit.residual > FIT_MARGIN * self.tolerance.error:
+            return False
+        return fit.noise is None or fit.within <= WITHIN_MARGIN * max(fit.noise, self.tolerance.scale)
+
+    @property
+    def rank(self) -> int:
+        """How many numbers weights on the units can account for at most."""
+        return sum(block.rank for block in self.blocks)
+
+    @property
+    def evidence(self) -> float:
+        """Bits that a wrong law would have to get right by luck: the precision of every number that it accounts for."""
+        return self.rank * -log2(min(0.5, FIT_MARGIN * self.tolerance.error))
 
 
 def build_system(
@@ -112,12 +157,18 @@ def _block(place: Place, units: NDArray[np.float64], measured: NDArray[np.float6
     basis, triangle = np.linalg.qr(units.T)
     target = basis.T @ measured
     outside = measured - basis @ target
-    return Block(place=place, triangle=triangle, target=target, beyond=float(outside @ outside))
+    return Block(
+        place=place,
+        triangle=triangle,
+        target=target,
+        beyond=float(outside @ outside),
+        numbers=int(np.count_nonzero(measured.astype(bool) | units.any(axis=0))),
+    )
 
 
 def _owned_buckets(parameter: Parameter) -> list[tuple[int | None, NDArray[np.bool_]]]:
     """Buckets whose elements all lie in one rank's shard, by rank, and (None) the rest."""
-    if not parameter.shards or len({rank for rank, first, end in parameter.shards if end > first}) < 2:
+    if not parameter.shards:
         return [(None, np.ones(BUCKETS, dtype=bool))]
     whole = parameter.numel <= BUCKETS
     bounds = np.arange(BUCKETS + 1) if whole else segment_elements(parameter.numel)
@@ -154,35 +205,58 @@ class Solution:
     residual: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """One weight a micro step [accum] or a rank [dp], as if it were that of all its units (NaN where unobserved)."""
+
+    levels: NDArray[np.float64]
+    stderr: float
+    residual: float
+
+
 def solve(systems: Sequence[System], layout: Layout, *, owner: int | None = None, noise: float) -> Solution:
     """Weights by least squares over all systems, each counted relative to its own norm; directions unseen are NaN.
 
     owner: only what this rank owns. noise: relative error of an honest gradient, for the standard error.
     """
-    rows, targets, beyond = [], [], 0.0
+    solved, stderr, residual = _least_squares(systems, np.eye(layout.units), owner=owner, noise=noise)
+    return Solution(weights=solved.reshape(layout.accum, layout.dp).T, stderr=stderr, residual=residual)
+
+
+def solve_lines(systems: Sequence[System], layout: Layout, *, of_ranks: bool, noise: float) -> Lines:
+    """Weights that may differ from rank to rank only, or from micro step to micro step only; arguments as in `solve`."""
+    units = np.arange(layout.units)
+    lines = np.eye(layout.dp)[units % layout.dp] if of_ranks else np.eye(layout.accum)[units // layout.dp]
+    levels, stderr, residual = _least_squares(systems, lines, owner=None, noise=noise)
+    return Lines(levels=levels, stderr=stderr, residual=residual)
+
+
+def _least_squares(
+    systems: Sequence[System], groups: NDArray[np.float64], *, owner: int | None, noise: float
+) -> tuple[NDArray[np.float64], float, float]:
+    """One weight for each column of groups [U, n], its largest standard error, and the residual."""
+    rows, targets = [np.empty((0, groups.shape[1]))], [np.empty(0)]
+    measured: list[tuple[list[Block], float]] = []
     for system in systems:
         blocks = [block for block in system.blocks if owner is None or block.place.owner == owner]
-        norm = sqrt(sum(block.norm2 for block in blocks))
-        if norm == 0:
+        norm2 = sum(block.norm2 for block in blocks)
+        if norm2 == 0:
             continue
-        rows += [block.triangle / norm for block in blocks]
-        targets += [block.target / norm for block in blocks]
-        beyond += sum(block.beyond for block in blocks) / norm**2
-    if not rows:
-        return Solution(weights=np.full((layout.dp, layout.accum), np.nan), stderr=np.nan, residual=np.nan)
+        measured.append((blocks, norm2))
+        precision = sqrt(sum(block.numbers for block in blocks) / norm2)
+        rows += [block.triangle @ groups * precision for block in blocks]
+        targets += [block.target * precision for block in blocks]
     matrix, target = np.concatenate(rows), np.concatenate(targets)
+    if not len(matrix):
+        return np.full(groups.shape[1], np.nan), np.nan, np.nan
     left, values, right = np.linalg.svd(matrix, full_matrices=False)
     kept = values > max(values.max(initial=0.0) * 1e-9, 0.0)
     right, values, left = right[kept], values[kept], left[:, kept]
     solved = right.T @ ((left.T @ target) / values)
-    seen = np.sum(right**2, axis=0)
-    solved[seen < 1 - 1e-6] = np.nan
-    outside = target - left @ (left.T @ target)
-    residual2 = (float(outside @ outside) + beyond) / len(systems)
-    spread = max(noise, sqrt(residual2)) * np.sqrt(np.sum((right.T / values) ** 2, axis=1) / BUCKETS)
-    observed = ~np.isnan(solved)
-    return Solution(
-        weights=solved.reshape(layout.accum, layout.dp).T,
-        stderr=float(spread[observed].max(initial=0.0)),
-        residual=sqrt(residual2),
-    )
+    residual2 = 0.0
+    for blocks, norm2 in measured:
+        outside = sum(b.beyond + float(np.sum((b.target - b.triangle @ (groups @ solved)) ** 2)) for b in blocks)
+        residual2 += outside / norm2 / len(measured)
+    solved[np.sum(right**2, axis=0) < 1 - 1e-6] = np.nan
+    spread = max(noise, sqrt(residual2)) * np.sqrt(np.sum((right.T / values) ** 2, axis=1))
+    return solved, float(spread[~np.isnan(solved)].max(initial=0.0)), sqrt(residual2)

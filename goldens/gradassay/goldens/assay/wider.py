@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradassay.goldens.assay.cluster import FIT_MARGIN
 from gradassay.goldens.assay.convention import evaluate
 from gradassay.goldens.assay.evidence import Evidence
 from gradassay.goldens.assay.result import Law, OwnerWeights, Pattern
 from gradassay.goldens.assay.scale import matching, number
 from gradassay.goldens.assay.shapes import Uniform
-from gradassay.goldens.assay.system import System, solve
+from gradassay.goldens.assay.system import FIT_MARGIN, System, solve
+from gradassay.goldens.sketch import BUCKETS
+
+# A gradient of fewer elements is a multiple of another one by luck.
+_LEAST_ELEMENTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +37,7 @@ def wider(systems: Sequence[System], evidence: Evidence) -> tuple[list[Wider], l
     """Laws of wider bases for systems that units do not explain, and the systems that stay unexplained."""
     found: list[Wider] = []
     remaining = list(systems)
-    for explain in (_term, _stale, _permuted, _disagreeing):
+    for explain in (_term, _stale, _permuted, _scaled_by_owner, _differing_copies):
         if not remaining:
             break
         explanation = explain(remaining, evidence)
@@ -43,10 +47,32 @@ def wider(systems: Sequence[System], evidence: Evidence) -> tuple[list[Wider], l
     return found, remaining
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Combination:
+    """Coefficients of a few columns [P, 1024], the systems that they explain, and the residual that they leave."""
+
+    coefficients: tuple[float, ...]
+    systems: tuple[System, ...]
+    residual: float
+
+
 def _combination(
     systems: Sequence[System], evidence: Evidence, columns: Sequence[NDArray[np.float64]]
-) -> tuple[NDArray[np.float64], tuple[System, ...], float] | None:
-    """Coefficients of columns [P, 1024] over all systems together, the systems that they explain, and the residual."""
+) -> _Combination | None:
+    """The combination that explains most systems: of all together, or of one family where all together have none."""
+    families: dict[str, list[System]] = defaultdict(list)
+    for system in systems:
+        families[system.parameter.family].append(system)
+    found = _combined(systems, evidence, columns)
+    if found is None and len(families) > 1:
+        alone = [_combined(members, evidence, columns) for members in families.values()]
+        found = max(filter(None, alone), key=lambda combination: len(combination.systems), default=None)
+    return found
+
+
+def _combined(
+    systems: Sequence[System], evidence: Evidence, columns: Sequence[NDArray[np.float64]]
+) -> _Combination | None:
     members = list(systems)
     while members:
         index = [system.index for system in members]
@@ -62,7 +88,10 @@ def _combination(
             system for system, part in zip(members, left, strict=True) if part <= FIT_MARGIN * system.tolerance.error
         ]
         if len(fitting) == len(members):
-            return solved, tuple(members), float(np.sqrt(np.mean(left**2)))
+            if sum(min(system.parameter.numel, BUCKETS) for system in members) <= len(columns):
+                return None
+            residual = float(np.sqrt(np.mean(left**2)))
+            return _Combination(coefficients=tuple(solved.tolist()), systems=tuple(members), residual=residual)
         members = fitting
     return None
 
@@ -74,9 +103,8 @@ def _term(systems: Sequence[System], evidence: Evidence) -> Wider | None:
     found = _combination(systems, evidence, [evidence.terms[name] for name in names])
     if found is None:
         return None
-    coefficients, members, residual = found
-    tolerance = 3 * max(system.tolerance.error for system in members)
-    scaled = [(n, float(c)) for n, c in zip(names, coefficients, strict=True) if abs(c - 1) > tolerance]
+    tolerance = 3 * max(system.tolerance.error for system in found.systems)
+    scaled = [(n, c) for n, c in zip(names, found.coefficients, strict=True) if abs(c - 1) > tolerance]
     if not scaled:
         return None
     values = evidence.setting.values
@@ -94,7 +122,7 @@ def _term(systems: Sequence[System], evidence: Evidence) -> Wider | None:
         value=evaluate(first_scale, values),
         ties=first_ties,
     )
-    return Wider(systems=members, law=law, residual=residual)
+    return Wider(systems=found.systems, law=law, residual=found.residual)
 
 
 def _named(value: float, values: dict[str, float], tolerance: float) -> tuple[str, tuple[str, ...]]:
@@ -114,12 +142,12 @@ def _stale(systems: Sequence[System], evidence: Evidence) -> Wider | None:
     found = _combination(systems, evidence, [evidence.truth, evidence.history])
     if found is None:
         return None
-    (fresh, stale), members, residual = found
-    tolerance = 3 * max(system.tolerance.error for system in members)
+    fresh, stale = found.coefficients
+    tolerance = 3 * max(system.tolerance.error for system in found.systems)
     if abs(stale) <= tolerance:
         return None
-    scale, ties = _named(float(stale), evidence.setting.values, tolerance)
-    now, _ = _named(float(fresh), evidence.setting.values, tolerance)
+    scale, ties = _named(stale, evidence.setting.values, tolerance)
+    now, _ = _named(fresh, evidence.setting.values, tolerance)
     law = Law(
         pattern=Pattern.STALE,
         formula=f"g = {now}*g[step] + {scale}*g[step-1]".replace("1*", ""),
@@ -127,7 +155,7 @@ def _stale(systems: Sequence[System], evidence: Evidence) -> Wider | None:
         value=evaluate(scale, evidence.setting.values),
         ties=ties,
     )
-    return Wider(systems=members, law=law, residual=residual)
+    return Wider(systems=found.systems, law=law, residual=found.residual)
 
 
 def _permuted(systems: Sequence[System], evidence: Evidence) -> Wider | None:
@@ -141,7 +169,7 @@ def _permuted(systems: Sequence[System], evidence: Evidence) -> Wider | None:
         truths = evidence.truth[others]
         norms2 = np.einsum("pk,pk->p", truths, truths)
         norm = float(np.linalg.norm(measured))
-        if not others or norm == 0 or not norms2.any():
+        if system.copied or system.parameter.numel < _LEAST_ELEMENTS or norm == 0 or not norms2.any():
             continue
         scales = truths @ measured / np.where(norms2 == 0, np.inf, norms2)
         left = np.linalg.norm(measured - scales[:, None] * truths, axis=1) / norm
@@ -167,39 +195,25 @@ def _permuted(systems: Sequence[System], evidence: Evidence) -> Wider | None:
     return Wider(systems=tuple(members), law=law, residual=sqrt(float(np.mean(np.square(residuals)))), notes=notes)
 
 
-def _disagreeing(systems: Sequence[System], evidence: Evidence) -> Wider | None:
-    """Owners that each scale what they hold by a factor of their own, or whose copies differ without any law."""
+def _scaled_by_owner(systems: Sequence[System], evidence: Evidence) -> Wider | None:
+    """Owners that each scale what they hold by a factor of their own."""
     setting = evidence.setting
-    members = [system for system in systems if sum(block.place.owner is not None for block in system.blocks) > 1]
-    if not members:
-        return None
-    ranks = sorted({b.place.owner for s in members for b in s.blocks if b.place.owner is not None})
-    factors: dict[int, list[float]] = {rank: [] for rank in ranks}
+    factors: dict[int, list[float]] = defaultdict(list)
     explained, residuals = [], []
-    for system in members:
-        fits = []
-        for block in system.blocks:
-            if block.place.owner is None:
-                continue
-            alone = System(index=system.index, parameter=system.parameter, tolerance=system.tolerance, blocks=(block,))
-            fits.append((block.place.owner, alone.fit(Uniform(), setting)))
-        good = [(rank, fit) for rank, fit in fits if fit and fit.residual <= FIT_MARGIN * system.tolerance.error]
-        if len(good) == len(fits):
-            explained.append(system)
-            residuals += [fit.residual for _, fit in good]
-            for rank, fit in good:
-                factors[rank].append(fit.scale)
-    copies = evidence.copies is not None and any(system.copied for system in members)
+    for system in systems:
+        owned = [block for block in system.blocks if block.place.owner is not None]
+        fits = [replace(system, blocks=(block,)).fit(Uniform(), setting) for block in owned]
+        good = [fit for fit in fits if fit and fit.residual <= FIT_MARGIN * system.tolerance.error]
+        if len(owned) < 2 or len(good) < len(owned) or system.rank < len(owned) + _LEAST_ELEMENTS:
+            continue
+        explained.append(system)
+        residuals += [fit.residual for fit in good]
+        for block, fit in zip(owned, good, strict=True):
+            factors[block.place.owner or 0].append(fit.scale)
     if not explained:
-        if not copies:
-            return None
-        return Wider(
-            systems=tuple(members),
-            law=Law(pattern=Pattern.RANK_DISAGREEMENT, formula="ranks hold different gradients of one parameter"),
-            residual=float("nan"),
-            owners=_owner_weights(members, ranks, evidence),
-        )
-    levels = {rank: float(np.median(values)) for rank, values in factors.items() if values}
+        return None
+    ranks = sorted(factors)
+    levels = {rank: float(np.median(factors[rank])) for rank in ranks}
     tolerance = 3 * max(system.tolerance.scale for system in explained)
     odd = {rank: level for rank, level in levels.items() if abs(level - 1) > tolerance}
     groups: dict[str, list[int]] = {}
@@ -220,6 +234,31 @@ def _disagreeing(systems: Sequence[System], evidence: Evidence) -> Wider | None:
         law=law,
         residual=sqrt(float(np.mean(np.square(residuals)))),
         owners=_owner_weights(explained, ranks, evidence),
+    )
+
+
+def _differing_copies(systems: Sequence[System], evidence: Evidence) -> Wider | None:
+    """Copies of a replicated parameter that are not the same on all ranks, for no reason that a law gives."""
+    members = [system for system in systems if system.copied]
+    if not members:
+        return None
+    ranks = sorted({b.place.owner for s in members for b in s.blocks if b.place.owner is not None})
+    wrong = [rank for rank in ranks if any(_copy_differs(system, rank, evidence) for system in members)]
+    which = f": those of rank{'s' if len(wrong) > 1 else ''} {', '.join(map(str, wrong))} are wrong" if wrong else ""
+    return Wider(
+        systems=tuple(members),
+        law=Law(pattern=Pattern.RANK_DISAGREEMENT, formula=f"ranks hold different gradients of one parameter{which}"),
+        residual=float("nan"),
+        owners=_owner_weights(members, ranks, evidence),
+    )
+
+
+def _copy_differs(system: System, rank: int, evidence: Evidence) -> bool:
+    """Whether the copy of this rank is further from the truth than rounding takes it."""
+    truth = evidence.truth[system.index]
+    copies = [] if evidence.copies is None else [evidence.copies[rank, system.index]]
+    return any(
+        copy.any() and np.linalg.norm(copy - truth) > system.tolerance.error * np.linalg.norm(truth) for copy in copies
     )
 
 

@@ -43,7 +43,7 @@ def terminal(assays: Sequence[Assay], joint: Sequence[JointFinding] = ()) -> Ren
     for shown in views:
         if parts:
             parts.append(Text())
-        parts.extend(_assay(shown, parameters=PARAMETERS if len(views) == 1 else 0))
+        parts.extend(_assay(shown) if len(views) == 1 else _one_of_several(shown))
     steps = dict.fromkeys(step for shown in views for step in shown.next_steps)
     if any(assay.verdict is Verdict.DIVERGE for assay in assays):
         steps[PICTURE] = None
@@ -60,24 +60,46 @@ def _joint(joint: JointView) -> Iterator[RenderableType]:
         yield _indent(Text(cell, style="dim"))
 
 
-def _assay(shown: View, *, parameters: int) -> Iterator[RenderableType]:
+def _assay(shown: View) -> Iterator[RenderableType]:
+    """One assay alone: everything that there is to say."""
     assay = shown.assay
-    style = STYLES[assay.verdict]
-    yield Text.assemble((f"{shown.mark} ", style), (shown.sentence, style))
+    yield _verdict(shown)
     for letter, side in (("A", assay.a), ("B", assay.b)):
         yield _indent(Text(f"{letter}  {side.kind} {side.title or side.ref}", style="dim"))
     yield _indent(Text(f"   layout {assay.layout}, stage {assay.stage}", style="dim"))
     for finding in shown.findings:
         yield Text()
         yield _indent(_law(finding))
+    yield from _figures(shown)
+    yield from _parameters([item for item in assay.parameters if item.verdict is not Verdict.AGREE])
+    yield from _remarks(shown)
+
+
+def _one_of_several(shown: View) -> Iterator[RenderableType]:
+    """One assay among others, whose laws and look-alikes stand above as joint laws."""
+    assay = shown.assay
+    yield _verdict(shown)
+    yield _indent(Text(f"{assay.b.title or assay.b.ref}, layout {assay.layout}, stage {assay.stage}", style="dim"))
+    yield from _figures(shown)
+    yield from _remarks(shown)
+
+
+def _verdict(shown: View) -> Text:
+    style = STYLES[shown.assay.verdict]
+    return Text.assemble((f"{shown.mark} ", style), (shown.sentence, style))
+
+
+def _figures(shown: View) -> Iterator[RenderableType]:
     if shown.findings:
         yield Text()
         yield _indent(_families(shown.findings))
     for finding in shown.findings:
         yield from _weights(finding)
-    yield from _parameters([item for item in assay.parameters if item.verdict is not Verdict.AGREE], parameters)
+
+
+def _remarks(shown: View) -> Iterator[RenderableType]:
     yield Text()
-    for letter, names in (("A", assay.unmatched_a), ("B", assay.unmatched_b)):
+    for letter, names in (("A", shown.assay.unmatched_a), ("B", shown.assay.unmatched_b)):
         if names:
             yield _indent(Text(f"only in {letter}: {_some(names)}", style="yellow"))
     for note in shown.notes:
@@ -140,12 +162,12 @@ def _grid(part: Grid) -> RenderableType:
     return table
 
 
-def _parameters(items: Sequence[ParameterVerdict], count: int) -> Iterator[RenderableType]:
-    if not items or not count:
+def _parameters(items: Sequence[ParameterVerdict]) -> Iterator[RenderableType]:
+    if not items:
         return
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
     table.add_column("parameter", overflow="fold", ratio=1)
-    noted = any(item.note for item in items[:count])
+    noted = any(item.note for item in items[:PARAMETERS])
     mixed = len({item.verdict for item in items}) > 1
     for title in ("ratio", "residual", "tolerance"):
         table.add_column(title, justify="right", no_wrap=True)
@@ -153,14 +175,14 @@ def _parameters(items: Sequence[ParameterVerdict], count: int) -> Iterator[Rende
         table.add_column("verdict", no_wrap=True)
     if noted:
         table.add_column("note", overflow="fold")
-    for item in items[:count]:
+    for item in items[:PARAMETERS]:
         figures = [numbers.factor(item.ratio), numbers.error(item.residual), numbers.scientific(item.tolerance)]
         row = [item.name, *figures, *([str(item.verdict)] if mixed else []), *([item.note] if noted else [])]
         table.add_row(*map(Text, row))
     yield Text()
     yield _indent(table)
-    if len(items) > count:
-        rest = f"… and {len(items) - count} more; --format json or html lists every parameter"
+    if len(items) > PARAMETERS:
+        rest = f"… and {len(items) - PARAMETERS} more; --format json or html lists every parameter"
         yield _indent(Text(rest, style="dim"))
 
 

@@ -55,7 +55,7 @@ def pick_record(records: Sequence[StoredRecord], reference: str, *, location: st
     if not found:
         raise NotFound(
             f"record {reference}: {location} holds no record of this id or digest",
-            hint="gradassay post stores one; the store is chosen by --store or GRADASSAY_STORE",
+            hint="ids are those that the service answered with, or of MLflow runs; --store chooses the store",
             reference=reference,
         )
     return found[0]

@@ -8,17 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradassay.goldens.assay.result import Pattern
+from gradassay.goldens.assay.scale import Scale
 from gradassay.goldens.assay.shapes.protocol import Place, Setting, times
 
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """Some micro steps, or some ranks, weigh `inside` and the others `elsewhere`."""
+    """Some micro steps, or some ranks, weigh `ratio` times what the others do; without a ratio the others weigh nothing.
+
+    negative: the two have opposite signs. name: what the ranks are, where they are a group of the layout.
+    """
 
     members: tuple[int, ...]
     of_ranks: bool
-    inside: float = 1.0
-    elsewhere: float = 0.0
+    ratio: Scale | None = None
+    negative: bool = False
     name: str = ""
 
     @property
@@ -27,19 +31,22 @@ class Subset:
 
     @property
     def bits(self) -> float:
-        return 5.0 + (0.0 if self.name else 0.5 * len(self.members)) + 4.0 * (self.elsewhere != 0.0)
+        where = 5.0 + (0.0 if self.name else 0.5 * len(self.members))
+        return where + (1.0 + self.ratio.bits() + self.negative if self.ratio else 0.0)
 
     def weights(self, setting: Setting, place: Place) -> NDArray[np.float64] | None:
         layout = setting.layout
         if max(self.members) >= (layout.dp if self.of_ranks else layout.accum):
             return None
-        weights = np.full((layout.dp, layout.accum), self.elsewhere)
+        weights = np.full((layout.dp, layout.accum), 1.0 if self.ratio else 0.0)
         index = list(self.members)
-        weights[(index, slice(None)) if self.of_ranks else (slice(None), index)] = self.inside
+        inside = self.ratio.value(setting.values) if self.ratio else 1.0
+        weights[(index, slice(None)) if self.of_ranks else (slice(None), index)] = -inside if self.negative else inside
         return weights
 
     def text(self, scale: str) -> str:
         where = f"{'r' if self.of_ranks else 'm'} in {{{','.join(map(str, self.members))}}}"
-        if self.elsewhere:
-            return times(scale, f"({self.inside:.6g} if {where} else {self.elsewhere:.6g})")
-        return times(scale, f"[{where}]")
+        if self.ratio is None:
+            return times(scale, f"[{where}]")
+        inside = str(self.ratio) if self.ratio.named else f"{self.ratio.constant:.6g}"
+        return times(scale, f"({'-' if self.negative else ''}{inside} if {where} else 1)")

@@ -1,0 +1,125 @@
+"""From what people write for A and B to assays, and from assays to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gradassay.cli.session import Session
+from gradassay.cli.stores import configured_store
+from gradassay.goldens.assay.result import Assay, JointFinding, Side
+from gradassay.goldens.errors import UsageError
+from gradassay.goldens.golden import Golden, read_golden
+from gradassay.goldens.record import Record, read_record
+from gradassay.goldens.reference import Referred, resolve
+from gradassay.goldens.report import Format
+
+
+def compare(
+    session: Session, a: str, b: Sequence[str], *, stage: str = "reduced", step: int | None = None
+) -> tuple[Assay, ...]:
+    """An assay of every record that the references mean, against the one golden among them or else against record A."""
+    left = resolve(a, configured_store)
+    right = tuple(found for text in b for found in resolve(text, configured_store))
+    base, candidates = choose(left, right)
+    for found in sorted({*left, *right} - {base, *candidates}, key=lambda found: found.ref):
+        session.say(f"not compared: {found.kind} {found.ref}")
+    return assay_all(base, candidates, stage=stage, step=step)
+
+
+def choose(left: Sequence[Referred], right: Sequence[Referred]) -> tuple[Referred, tuple[Referred, ...]]:
+    """What to compare with, and the records to compare: the golden first, whichever side it stands on.
+
+    Raises UsageError where the references do not single out one golden or one record A.
+    """
+    records = [found for found in right if found.kind == "record"]
+    bases = [found for found in left if found.kind == "golden"] or list(left)
+    if not records:
+        records, bases = [found for found in left if found.kind == "record"], list(right)
+    if not records:
+        raise UsageError(
+            "two goldens cannot be compared: an assay needs a record",
+            hint="gradassay golden show prints what each of them holds",
+        )
+    if len(bases) != 1:
+        raise UsageError(
+            f"A may be any of {', '.join(found.ref for found in bases)}",
+            hint="name one of these files instead of the folder",
+        )
+    return bases[0], tuple(records)
+
+
+def assay_all(
+    base: Referred, candidates: Sequence[Referred], *, stage: str = "reduced", step: int | None = None
+) -> tuple[Assay, ...]:
+    """The candidates' records against the golden or record `base`, in their order."""
+    if base.kind == "golden":
+        from gradassay.goldens.assay.compare import assay_record
+
+        golden = read_golden(base.path)
+        a = _golden_side(golden, base.ref)
+        records = [(read_record(found.path), found.ref) for found in candidates]
+        return tuple(
+            assay_record(record, golden, stage=stage, step=step, a=a, b=_record_side(record, ref))
+            for record, ref in records
+        )
+    from gradassay.goldens.assay.records import assay_records
+
+    first = read_record(base.path)
+    a = _record_side(first, base.ref)
+    records = [(read_record(found.path), found.ref) for found in candidates]
+    return tuple(
+        assay_records(first, record, stage=stage, step=step or 1, side_a=a, side_b=_record_side(record, ref))
+        for record, ref in records
+    )
+
+
+def _golden_side(golden: Golden, ref: str) -> Side:
+    return Side(kind="golden", ref=ref, title=golden.name, environment=golden.header.environment)
+
+
+def _record_side(record: Record, ref: str) -> Side:
+    header = record.header
+    framework = " ".join(filter(None, (header.framework.name, header.framework.version)))
+    title = f"{header.strategy} ({framework})"
+    return Side(kind="record", ref=ref, title=title, environment=header.environment)
+
+
+def joint_findings(assays: Sequence[Assay]) -> tuple[JointFinding, ...]:
+    """The laws that hold in all of several assays; none for one alone."""
+    if len(assays) < 2:
+        return ()
+    from gradassay.goldens.assay.joint import explain_jointly
+
+    return tuple(explain_jointly(assays))
+
+
+def show_joint(session: Session, findings: Sequence[JointFinding]) -> None:
+    """Writes the joint laws alone to stdout."""
+    from gradassay.goldens.report.text import terminal
+
+    session.show(terminal((), findings))
+
+
+def write_report(
+    session: Session,
+    assays: Sequence[Assay],
+    findings: Sequence[JointFinding],
+    format: Format = Format.TEXT,
+    output: Path | None = None,
+) -> None:
+    """Writes the report to `output`, whole or not at all, or else to stdout."""
+    from gradassay.goldens.report import render_joint
+
+    if output is not None:
+        from gradassay.goldens.atomic import write_atomically
+
+        write_atomically(output, render_joint(assays, findings, format).encode())
+        session.say("\n".join(assay.sentence for assay in assays))
+        session.say(f"report: {output}")
+    elif format is Format.TEXT:
+        from gradassay.goldens.report.text import terminal
+
+        session.show(terminal(assays, findings))
+    else:
+        session.emit(render_joint(assays, findings, format))

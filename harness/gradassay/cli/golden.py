@@ -1,0 +1,184 @@
+"""`gradassay golden`: builds goldens, and keeps, shows, approves, fetches and checks them."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gradassay.cli.cells import Dtype
+from gradassay.cli.session import Session, session_of
+from gradassay.cli.stores import configured_store
+from gradassay.goldens.errors import UsageError
+
+if TYPE_CHECKING:
+    from gradassay.goldens.reference import Referred
+    from gradassay.goldens.store.protocol import GoldenVersion
+
+app = typer.Typer(help="Build, list, show, approve, fetch and check goldens.", no_args_is_help=True)
+
+Ref = Annotated[str, typer.Argument(metavar="REF", help="A golden file, or golden:NAME[@approved|@vN] of the store.")]
+
+
+@app.command("list")
+def list_goldens(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only versions of this golden.")] = None,
+) -> None:
+    """List the versions that the store holds, and which of them are approved."""
+    from gradassay.cli.describe import short_digest
+    from gradassay.cli.tables import table
+
+    session = session_of(context)
+    store = configured_store()
+    versions = store.goldens(name)
+    if session.json:
+        session.emit_json([version_json(version) for version in versions])
+        return
+    session.say(f"{len(versions)} golden versions in {store}")
+    if versions:
+        rows = (
+            (v.name, f"v{v.version}", ", ".join(v.channels) or "—", v.created, short_digest(v.digest)) for v in versions
+        )
+        session.show(table(("name", "version", "channels", "stored", "digest"), rows))
+
+
+@app.command("show")
+def show(context: typer.Context, reference: Ref) -> None:
+    """Show what a golden holds: problem, units, noise floor, power, references, and who approved it."""
+    from gradassay.cli.describe import describe_golden, golden_json
+    from gradassay.goldens.container import digest_of_file
+    from gradassay.goldens.golden import read_golden
+
+    session = session_of(context)
+    found = one_golden(reference)
+    golden, digest = read_golden(found.path), digest_of_file(found.path)
+    approvals = configured_store().approvals(golden.name) if found.ref.startswith("golden:") else ()
+    if session.json:
+        history = {"approvals": [approval.to_json() for approval in approvals]}
+        session.emit_json(golden_json(golden, found.ref, digest) | history)
+    else:
+        session.show(describe_golden(golden, found.ref, digest, approvals))
+
+
+@app.command("approve")
+def approve(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the golden, or NAME@vN.")],
+    version: Annotated[
+        str | None, typer.Argument(metavar="[VERSION]", help="Version to approve, as in 3 or v3.")
+    ] = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the history.")] = "",
+    channel: Annotated[str, typer.Option("--channel", help="The channel to point at this version.")] = "approved",
+    expected: Annotated[
+        int | None,
+        typer.Option("--expected", min=0, help="Approve only if the channel points to this version now (0: to none)."),
+    ] = None,
+    who: Annotated[str, typer.Option("--who", help="Who approves; the user of this machine by default.")] = "",
+) -> None:
+    """Point a channel at a version; the history of approvals keeps who did it and why."""
+    from gradassay.goldens.reference import GoldenReference
+
+    session = session_of(context)
+    wanted = GoldenReference.parse(name if version is None else f"{name}@v{version.removeprefix('v')}")
+    if wanted.version is None:
+        raise UsageError(f"{name!r} does not say which version", hint="write gradassay golden approve NAME VERSION")
+    if not reason.strip():
+        raise UsageError("an approval must say why", hint="give --reason; it stays in the history")
+    approved = configured_store().approve(
+        wanted.name, wanted.version, channel=channel, who=who or getpass.getuser(), why=reason, expected=expected
+    )
+    if session.json:
+        session.emit_json(version_json(approved))
+    session.say(f"{approved.name} v{approved.version} is {channel}")
+
+
+@app.command("pull")
+def pull(
+    context: typer.Context,
+    reference: Ref,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")],
+) -> None:
+    """Write a golden of the store to a file."""
+    from gradassay.goldens.atomic import write_atomically
+
+    session = session_of(context)
+    found = one_golden(reference)
+    write_atomically(out, found.path.read_bytes())
+    if session.json:
+        session.emit_json({"ref": found.ref, "file": str(out)})
+    session.say(f"{found.ref}: {out}")
+
+
+@app.command("verify")
+def verify(context: typer.Context, reference: Ref) -> None:
+    """Check a golden: its digest, its header against its arrays, its figures computed anew, its power."""
+    from gradassay.cli.verify import verify_golden
+
+    session = session_of(context)
+    found = one_golden(reference)
+    checks = verify_golden(found.path)
+    if session.json:
+        session.emit_json({"ref": found.ref, "checks": [{"name": name, "result": result} for name, result in checks]})
+        return
+    for name, result in checks:
+        session.emit(f"✓ {name}: {result}\n")
+
+
+@app.command("build")
+def build(
+    context: typer.Context,
+    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="Name of a problem, or module:function.")],
+    dtype: Dtype = "float32",
+    matrix: Annotated[Path | None, typer.Option("--matrix", help="TOML file of the reference cells.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the golden to this file instead of the store.")
+    ] = None,
+) -> None:
+    """Run the reference cells of a problem and build its golden: basis, noise floor and references."""
+    from gradassay.cli.building import build_and_keep
+
+    session = session_of(context)
+    kept = build_and_keep(session, problem, dtype=dtype, matrix=matrix, out=out)
+    _say_kept(session, kept)
+
+
+def _say_kept(session: Session, kept: GoldenVersion | Path) -> None:
+    if isinstance(kept, Path):
+        if session.json:
+            session.emit_json({"file": str(kept)})
+        session.say(f"golden: {kept}")
+        return
+    if session.json:
+        session.emit_json(version_json(kept))
+    session.say(
+        f"{kept.name} v{kept.version} is stored; approve it with: gradassay golden approve {kept.name} {kept.version}"
+    )
+
+
+def version_json(version: GoldenVersion) -> dict[str, object]:
+    """The version as `--json` prints it."""
+    return {
+        "name": version.name,
+        "version": version.version,
+        "digest": version.digest,
+        "created": version.created,
+        "channels": list(version.channels),
+    }
+
+
+def one_golden(reference: str) -> Referred:
+    """The one golden that is meant; a bare name that is no file is looked up in the store."""
+    from gradassay.goldens.reference import resolve
+
+    if not any(mark in reference for mark in (":", "/", ".safetensors")) and not Path(reference).exists():
+        reference = f"golden:{reference}"
+    found = [item for item in resolve(reference, configured_store) if item.kind == "golden"]
+    if len(found) != 1:
+        raise UsageError(
+            f"{reference}: means {len(found)} goldens, not one",
+            hint="name a golden file, or golden:NAME[@approved|@vN] of the store",
+        )
+    return found[0]

@@ -1,0 +1,100 @@
+"""`gradassay record`: runs one cell, or a matrix of cells, and writes what they captured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gradassay.cli.cells import Deadline, Dtype, Fault, Framework, Options, Strategy, make_cell
+from gradassay.cli.failure import report_error
+from gradassay.cli.layouts import Accum, Cp, Dp, Ep, LayoutText, Pp, Replicate, Tp, layout_of
+from gradassay.cli.running import run_all, run_cell
+from gradassay.cli.session import Session, leave, session_of
+from gradassay.goldens.errors import CellFailed, Exit, UsageError
+
+if TYPE_CHECKING:
+    from gradassay.harness.launch import Outcome
+
+
+def record(
+    context: typer.Context,
+    problem: Annotated[
+        str | None, typer.Argument(metavar="[PROBLEM]", help="Name of a problem, or module:function.")
+    ] = None,
+    strategy: Strategy = "",
+    framework: Framework = "",
+    layout: LayoutText = "",
+    dp: Dp = None,
+    ep: Ep = None,
+    tp: Tp = None,
+    pp: Pp = None,
+    cp: Cp = None,
+    replicate: Replicate = None,
+    accum: Accum = None,
+    dtype: Dtype = "float32",
+    fault: Fault = "",
+    option: Options = None,
+    full: Annotated[bool, typer.Option("--full", help="Store the gradients themselves beside their sketches.")] = False,
+    matrix: Annotated[Path | None, typer.Option("--matrix", help="Run the cells of this TOML file instead.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Record file; with --matrix a folder.")] = None,
+    deadline: Deadline = 600.0,
+) -> None:
+    """Run a problem's step and write a record of its gradients; under torchrun or srun every rank runs this command."""
+    session = session_of(context)
+    if out is None:
+        raise UsageError("nowhere to write to", hint="give --out FILE, or --out FOLDER with --matrix")
+    if matrix is not None:
+        if problem or strategy:
+            raise UsageError("--matrix says which problems and strategies run", hint="leave PROBLEM and --strategy out")
+        _record_matrix(session, matrix, out, deadline_s=deadline)
+        return
+    if not problem or not strategy:
+        raise UsageError(
+            "which step is to run?", hint="write gradassay record PROBLEM --strategy NAME --dp N, or --matrix FILE"
+        )
+    cell = make_cell(
+        problem,
+        strategy,
+        layout_of(layout, dp=dp, ep=ep, tp=tp, pp=pp, cp=cp, replicate=replicate, accum=accum),
+        framework=framework,
+        dtype=dtype,
+        fault=fault,
+        options=option or [],
+        full=full,
+    )
+    if run_cell(session, cell, out, deadline_s=deadline):
+        if session.json:
+            session.emit_json({"cell": str(cell), "file": str(out)})
+        session.say(f"{cell}: {out}")
+
+
+def _record_matrix(session: Session, matrix: Path, folder: Path, *, deadline_s: float) -> None:
+    from gradassay.harness.matrix import read_matrix
+
+    read = read_matrix(matrix)
+    for reason, count in read.skipped.items():
+        session.say(f"left out, {count} times: {reason}")
+    outcomes = run_all(read.cells, folder, session.progress(), deadline_s=deadline_s, title="recording")
+    if session.json:
+        session.emit_json([_outcome_json(outcome) for outcome in outcomes])
+    failed = [outcome for outcome in outcomes if outcome.failure is not None]
+    for outcome in failed:
+        try:
+            outcome.require()
+        except CellFailed as error:
+            report_error(error)
+    session.say(f"{len(outcomes) - len(failed)} of {len(outcomes)} records: {folder}")
+    if failed:
+        leave(Exit.INCOMPLETE)
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, object]:
+    failure = outcome.failure
+    return {
+        "cell": str(outcome.cell),
+        "seconds": round(outcome.seconds, 3),
+        "file": str(outcome.path) if outcome.path else None,
+        "failure": None if failure is None else {"rank": failure.rank, "reason": failure.reason},
+    }

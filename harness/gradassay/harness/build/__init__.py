@@ -1,0 +1,8 @@
+"""Builds goldens: basis, truth and noise floor of a problem in one dtype profile, from runs on this machine."""
+
+from __future__ import annotations
+
+from gradassay.harness.build.assembly import assemble
+from gradassay.harness.build.golden import build_golden
+
+__all__ = ["assemble", "build_golden"]

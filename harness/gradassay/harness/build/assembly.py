@@ -1,0 +1,94 @@
+"""From a basis and reference records to a golden, or to the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from gradassay.goldens.errors import UsageError
+from gradassay.goldens.golden import Basis, Golden
+from gradassay.goldens.header import DtypeProfile, GoldenHeader, Reference, Unit
+from gradassay.goldens.header import Problem as ProblemName
+from gradassay.goldens.record import Record
+from gradassay.harness.build.checks import (
+    check_assays,
+    check_basis,
+    check_distances,
+    check_excess,
+    check_families,
+    check_reference,
+)
+from gradassay.harness.build.noise import distances, noise_floors
+from gradassay.harness.problems.protocol import Problem
+
+LEAST_REFERENCES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Referred:
+    """A reference record and the digest of its file."""
+
+    record: Record
+    digest: str
+
+
+def assemble(problem: Problem, dtype: DtypeProfile, basis: Basis, references: Mapping[str, Referred]) -> Golden:
+    """The golden of a problem in a dtype profile; references: records by a name for messages.
+
+    Raises UsageError for fewer than two references, and GoldenRefused, with the values, where a reference is wrong or of
+    something else, or the golden would be too weak.
+    """
+    if len(references) < LEAST_REFERENCES:
+        raise UsageError(
+            f"{len(references)} reference runs are too few for a noise floor; at least {LEAST_REFERENCES} are needed",
+            hint="name more cells, of several strategies and layouts",
+        )
+    records = {name: referred.record for name, referred in references.items()}
+    bare = Golden(header=_header(problem, dtype, references), bases={1: basis})
+    for name, record in records.items():
+        check_reference(name, record, bare.header)
+    check_basis(basis, problem.parameters)
+    samples = {
+        name: distances(record, basis, problem.parameters, bare.true_coefficients(record.header.layout.units))
+        for name, record in records.items()
+    }
+    check_distances(samples, dtype.parameter)
+    check_excess(samples)
+    golden = replace(bare, header=replace(bare.header, noise=noise_floors(list(samples.values()))))
+    check_families(golden.header)
+    check_assays(golden, records)
+    return golden
+
+
+def _header(problem: Problem, dtype: DtypeProfile, references: Mapping[str, Referred]) -> GoldenHeader:
+    return GoldenHeader(
+        problem=ProblemName(name=problem.name, digest=problem.digest),
+        dtype=dtype,
+        parameters=problem.parameters,
+        objective=problem.objective,
+        units=tuple(Unit(tokens=problem.tokens(unit)) for unit in range(problem.units)),
+        noise={},
+        references=tuple(
+            Reference(
+                strategy=referred.record.header.strategy,
+                layout=referred.record.header.layout,
+                record=referred.digest,
+            )
+            for referred in references.values()
+        ),
+        terms=problem.terms,
+        environment=_common_environment([referred.record for referred in references.values()]),
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+
+def _common_environment(records: Sequence[Record]) -> dict[str, Any]:
+    """What all references say alike of where they ran; a strategy's options are its own."""
+    first, *others = (record.header.environment for record in records)
+    return {
+        key: value
+        for key, value in first.items()
+        if key != "options" and all(other.get(key) == value for other in others)
+    }

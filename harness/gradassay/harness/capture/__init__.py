@@ -1,0 +1,1 @@
+"""From local gradient shards to records, without gathering."""

@@ -1,0 +1,62 @@
+"""What ranks tell each other: small tables by all-gather, sketches by one all-reduce."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """The ranks of one cell; group None is this process alone. device: where collectives want their tensors."""
+
+    group: dist.ProcessGroup | None
+    device: torch.device
+
+    @property
+    def rank(self) -> int:
+        """This process's number in the group."""
+        return 0 if self.group is None else dist.get_rank(self.group)
+
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+        return 1 if self.group is None else dist.get_world_size(self.group)
+
+    def tables(self, table: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Every rank's table [n, c] int64, by rank; n may differ, c not."""
+        if self.group is None:
+            return [table]
+        counts = self._gather(torch.tensor([len(table)], dtype=torch.int64, device=self.device))
+        longest = max(int(count) for count in counts)
+        padded = np.zeros((longest, table.shape[1]), dtype=np.int64)
+        padded[: len(table)] = table
+        gathered = self._gather(torch.from_numpy(padded).to(self.device))
+        return [rows.cpu().numpy()[: int(count)] for rows, count in zip(gathered, counts, strict=True)]
+
+    def add(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The element-wise sum over ranks, on every rank."""
+        if self.group is None:
+            return values
+        summed = torch.from_numpy(values).to(self.device)
+        dist.all_reduce(summed, group=self.group)
+        total: NDArray[np.float64] = summed.cpu().numpy()
+        return total
+
+    def add_at_root(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The element-wise sum over ranks on rank 0; elsewhere of no meaning."""
+        if self.group is None:
+            return values
+        summed = torch.from_numpy(values).to(self.device)
+        dist.reduce(summed, group_dst=0, group=self.group)
+        total: NDArray[np.float32] = summed.cpu().numpy()
+        return total
+
+    def _gather(self, values: torch.Tensor) -> list[torch.Tensor]:
+        gathered = [torch.empty_like(values) for _ in range(self.size)]
+        dist.all_gather(gathered, values, group=self.group)
+        return gathered

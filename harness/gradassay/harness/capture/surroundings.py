@@ -1,0 +1,70 @@
+"""Facts about where a run took place, for a record's header."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from gradassay.goldens.header import Source
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """Releases, device, backend and threads: what may explain a difference between two runs."""
+    found: dict[str, Any] = {
+        "torch": torch.__version__,
+        "numpy": version("numpy"),
+        "python": platform.python_version(),
+        "gradassay": _own_version(),
+        "device": device.type,
+        "processor": _processor(),
+        "backend": dist.get_backend() if dist.is_initialized() else "none",
+        "threads": torch.get_num_threads(),
+    }
+    if device.type == "cuda":
+        found |= {"gpu": torch.cuda.get_device_name(device), "cuda": torch.version.cuda or ""}
+    return found
+
+
+def source(folder: Path | None = None) -> Source:
+    """The git commit of `folder` (by default the working directory), and whether its tree is changed."""
+    where = folder or Path.cwd()
+    commit = _git(where, "rev-parse", "HEAD")
+    return Source(commit=commit, dirty=bool(commit and _git(where, "status", "--porcelain", "--untracked-files=no")))
+
+
+def now() -> str:
+    """The time in UTC, to the second, as in 2026-11-30T12:00:00Z."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _own_version() -> str:
+    try:
+        return version("gradassay")
+    except PackageNotFoundError:
+        return ""
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

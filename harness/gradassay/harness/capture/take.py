@@ -1,0 +1,111 @@
+"""From every rank's pieces to one capture: sketches are made where the gradient lies, and added up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradassay.goldens.header import Parameter
+from gradassay.goldens.record import Capture
+from gradassay.goldens.sketch import BUCKETS
+from gradassay.harness.capture.census import Census, take_census
+from gradassay.harness.capture.exchange import Exchange
+from gradassay.harness.capture.measured import Held, held, widened
+from gradassay.harness.capture.piece import Piece
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """capture: as a record keeps it, the same on every rank (full gradients on rank 0 only). parameters: the problem's,
+    with the shards that were found.
+    """
+
+    capture: Capture
+    parameters: tuple[Parameter, ...]
+
+
+def take(
+    pieces: list[Piece],
+    parameters: tuple[Parameter, ...],
+    exchange: Exchange,
+    *,
+    dp_rank: int = 0,
+    dp: int = 1,
+    full: bool = False,
+) -> Taken:
+    """The capture of all ranks' pieces; collective.
+
+    Sketch, norm2, absmax and nonfinite are those of copy 0. Where the copies of a parameter differ in any bit, its
+    rows of `rank_sketch` [dp, P, 1024] hold what each rank's copy sketches to; a copy spread over ranks stands in the
+    row of each of them. full: also add up the gradients themselves on rank 0. Raises Incomplete (see census.py).
+    """
+    own = held(pieces, parameters)
+    census = take_census(own, parameters, dp_rank, exchange)
+    # One all-reduce: sketch, sum of squares and non-finite count of every parameter, and each rank's largest value.
+    count = len(parameters)
+    sums = np.zeros((count, BUCKETS + 2 + exchange.size))
+    for piece in own:
+        if piece.replica == 0 and (measured := piece.measure()) is not None:
+            row = sums[piece.index]
+            row[:BUCKETS] += measured.sketch
+            row[BUCKETS : BUCKETS + 2] += (measured.norm2, measured.nonfinite)
+            largest = BUCKETS + 2 + exchange.rank
+            row[largest] = max(row[largest], measured.absmax)
+    sums = exchange.add(sums)
+    capture = Capture(
+        sketch=sums[:, :BUCKETS].copy(),
+        norm2=sums[:, BUCKETS].copy(),
+        nonfinite=sums[:, BUCKETS + 1].astype(np.int64),
+        absmax=sums[:, BUCKETS + 2 :].max(axis=1),
+        present=np.array([census.present(index) for index in range(count)], dtype=np.uint8),
+        rank_sketch=_copies(own, census, count, dp, exchange),
+        full=_full(own, parameters, exchange) if full else None,
+    )
+    found = tuple(
+        replace(parameter, shards=census.shards(index) if dp > 1 else None)
+        for index, parameter in enumerate(parameters)
+    )
+    return Taken(capture=capture, parameters=found)
+
+
+def _copies(own: list[Held], census: Census, count: int, dp: int, exchange: Exchange) -> NDArray[np.float64] | None:
+    """[dp, P, 1024] float64 with the rows of parameters whose copies differ, None where none does."""
+    differing = [index for index in range(count) if census.disagree(index)]
+    if not differing:
+        return None
+    places = {
+        (index, replica): place
+        for place, (index, replica) in enumerate(
+            (index, replica) for index in differing for replica in census.claims[index]
+        )
+    }
+    sketches = np.zeros((len(places), BUCKETS))
+    for piece in own:
+        place = places.get((piece.index, piece.replica))
+        if place is not None and (measured := piece.measure()) is not None:
+            sketches[place] += measured.sketch
+    sketches = exchange.add(sketches)
+    rows = np.zeros((dp, count, BUCKETS))
+    for index in differing:
+        for dp_rank, replica in census.holders(index).items():
+            rows[dp_rank, index] = sketches[places[index, replica]]
+    return rows
+
+
+def _full(
+    own: list[Held], parameters: tuple[Parameter, ...], exchange: Exchange
+) -> dict[str, NDArray[np.float32]] | None:
+    """Gradients shaped as their parameters, added up parameter by parameter on rank 0; None on other ranks."""
+    found = {}
+    for index, parameter in enumerate(parameters):
+        whole = np.zeros(parameter.numel, dtype=np.float32)
+        for piece in own:
+            if piece.index == index and piece.replica == 0 and piece.values is not None:
+                values, before = widened(piece.values), 0
+                for first, length in piece.runs.tolist():
+                    whole[first : first + length] = values[before : before + length]
+                    before += length
+        found[parameter.name] = exchange.add_at_root(whole).reshape(parameter.shape)
+    return found if exchange.rank == 0 else None

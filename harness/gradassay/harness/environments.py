@@ -1,0 +1,130 @@
+"""Framework environments: releases that run beside the main one, each in a folder of its own, sharing its torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gradassay.goldens.errors import UsageError
+
+ROOT_SETTING = "GRADASSAY_ZOO"
+"""Setting that names the folder of environments."""
+
+MANIFEST = "environment.json"
+"""Written last into an environment's folder; a folder without it is no environment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """What all releases of one framework need.
+
+    requires: distributions that go into its folder beside it; torch, numpy and pydantic come from the main environment.
+    builds: variables during installation. variables: what its ranks run with. preload: modules that a fork server
+    imports before the ranks.
+    """
+
+    name: str
+    requires: tuple[str, ...]
+    builds: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    preload: tuple[str, ...] = ()
+
+
+FAMILIES: Mapping[str, Family] = {
+    "deepspeed": Family(
+        name="deepspeed",
+        requires=("einops", "hjson", "msgpack", "packaging", "psutil", "py-cpuinfo", "tqdm"),
+        builds={"DS_BUILD_OPS": "0"},
+        variables={"TORCHDYNAMO_DISABLE": "1"},
+        preload=("gradassay.harness.strategies.deepspeed_module",),
+    ),
+}
+"""Frameworks that gradassay can run, by distribution name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """Where and how the ranks of one framework release run.
+
+    paths: folders to put first on PYTHONPATH. variables: to set before python starts. preload: modules for a fork
+    server to import. Every cell needs freshly forked ranks: frameworks keep groups and settings for the whole process.
+    """
+
+    name: str
+    version: str
+    paths: tuple[Path, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    preload: tuple[str, ...] = ()
+
+
+def environment(framework: str, *, device: str = "cpu") -> Environment:
+    """The environment of `framework` (`name==version`, or "" for the main one) for ranks on `device` (cpu, cuda).
+
+    Raises UsageError, with the command that installs it, where it is not installed.
+    """
+    common = {} if device == "cuda" else {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": loopback()}
+    if not framework:
+        return Environment(name="torch", version="", variables=common, preload=("torch", "torch.distributed"))
+    name, version = parse(framework)
+    folder = zoo_folder() / f"{name}-{version}"
+    if not installed(folder):
+        raise UsageError(
+            f"{framework} is not installed: {folder} holds no environment for {sys.implementation.cache_tag}",
+            hint=f"install it with: {sys.executable} -m gradassay.harness.zoo {framework}",
+            framework=framework,
+            folder=str(folder),
+        )
+    family = FAMILIES[name]
+    accelerator = {"DS_ACCELERATOR": device} if name == "deepspeed" else {}
+    return Environment(
+        name=name,
+        version=version,
+        paths=(folder,),
+        variables={**common, **family.variables, **accelerator},
+        preload=family.preload,
+    )
+
+
+def parse(framework: str) -> tuple[str, str]:
+    """Name and version of `name==version`. Raises UsageError for another form or an unknown framework."""
+    match = re.fullmatch(r"([a-z0-9-]+)==([0-9][0-9A-Za-z.+!]*)", framework)
+    if match is None:
+        raise UsageError(f"framework {framework!r} is not of the form name==version", hint="as in deepspeed==0.15.3")
+    if match[1] not in FAMILIES:
+        raise UsageError(f"framework {match[1]!r} is not known", hint=f"choose from {', '.join(FAMILIES)}")
+    return match[1], match[2]
+
+
+def zoo_folder() -> Path:
+    """The folder of environments: the setting GRADASSAY_ZOO, else `.zoo` in the current folder or the nearest one
+    above that has it, else the user's cache folder.
+    """
+    setting = os.environ.get(ROOT_SETTING)
+    if setting:
+        return Path(setting).expanduser().resolve()
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / ".zoo").is_dir():
+            return folder / ".zoo"
+    from platformdirs import user_cache_path
+
+    return user_cache_path("gradassay") / "zoo"
+
+
+def installed(folder: Path) -> bool:
+    """Whether `folder` holds a whole environment made for this Python."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("python") == sys.implementation.cache_tag
+
+
+def loopback() -> str:
+    """Name of the loopback interface, for gloo ranks of one machine."""
+    return "lo0" if sys.platform == "darwin" else "lo"

@@ -1,0 +1,97 @@
+"""Copies of one gradient that differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from gradassay.goldens.assay.result import Pattern
+from gradassay.goldens.golden import Basis
+from gradassay.harness.faults.fault import Expected, InjectableFault
+from gradassay.harness.faults.setting import Readers, below, formula, listed, numbers, spellings, value
+from gradassay.harness.faults.site import Site
+from gradassay.harness.interference import Interference
+
+if TYPE_CHECKING:
+    from gradassay.harness.capture.piece import Piece
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankDisagreement(InjectableFault):
+    """ranks: those that scale what they hold; the last one, or those of the last replica, where none are named."""
+
+    ranks: tuple[int, ...] = ()
+    scale: str = "1.5"
+
+    name = "rank-disagreement"
+    pattern = Pattern.RANK_DISAGREEMENT
+    description = "after the reduction some ranks (`ranks`) hold `scale` times what the others hold"
+    needs = "parameters that several ranks hold a copy or a share of: dp > 1, for experts edp > 1"
+    strategies = ("ddp", "fsdp2", "hsdp", "deepspeed-zero0", "deepspeed-zero3")
+    settings: ClassVar[Readers] = {"ranks": numbers, "scale": formula}
+
+    def check(self, site: Site) -> None:
+        """Also refuses where every parameter has one holder, and ranks that there are not."""
+        InjectableFault.check(self, site)
+        if not self._shared(site) or value(self.scale, site.layout) == 1:
+            raise self.useless(site)
+        below(self._chosen(site), site.layout.dp, "dp")
+
+    def expected(self, site: Site) -> tuple[Expected, ...]:
+        """A factor on the owners that disagree."""
+        owners = listed(self._chosen(site)).replace("+", ",")
+        return (
+            Expected(
+                pattern=self.pattern,
+                formulas=tuple(
+                    f"{scale} if owner in {{{owners}}} else 1" for scale in spellings(self.scale, site.layout)
+                ),
+                parameters=self._shared(site),
+                reports=self.reports(),
+            ),
+        )
+
+    def touched(self, site: Site, basis: Basis) -> frozenset[str]:
+        """Those that several ranks hold, one of the chosen among them."""
+        layout, chosen = site.layout, set(self._chosen(site))
+        shared = self._shared(site) & InjectableFault.touched(self, site, basis)
+        places = {rank % layout.ep for rank in chosen}
+        experts = [p for p in self.covered(site) if site.spread(p.family)]
+        each = site.problem.experts // layout.ep
+        away = {p.name for p in experts if _number(p.name) // each not in places}
+        return shared - away
+
+    def interference(self, site: Site) -> Interference:
+        """A factor on the pieces of the chosen ranks."""
+        shared, factor = self._shared(site), value(self.scale, site.layout)
+
+        def pieces(found: list[Piece]) -> list[Piece]:
+            if site.rank not in self._chosen(site):
+                return found
+            return [
+                replace(piece, values=piece.values * factor)
+                if piece.name in shared and piece.values is not None
+                else piece
+                for piece in found
+            ]
+
+        return Interference(pieces=pieces)
+
+    def _chosen(self, site: Site) -> tuple[int, ...]:
+        dp, replicate = site.layout.dp, site.layout.replicate
+        size = dp // replicate if replicate > 1 else 1
+        return self.ranks or tuple(range(dp - size, dp))
+
+    def _shared(self, site: Site) -> frozenset[str]:
+        """Names of the covered parameters that several ranks hold."""
+        layout = site.layout
+        holders = {
+            parameter.name: layout.edp if site.spread(parameter.family) else layout.dp
+            for parameter in self.covered(site)
+        }
+        return frozenset(name for name, count in holders.items() if count > 1)
+
+
+def _number(name: str) -> int:
+    """The number of an expert in a canonical name such as `layers.0.moe.experts.7.up.weight`."""
+    return int(name.partition("experts.")[2].partition(".")[0])

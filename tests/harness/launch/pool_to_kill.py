@@ -1,0 +1,26 @@
+"""Runs a cell that hangs, in the folder given; a test kills this process meanwhile."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gradassay.goldens.layout import Layout
+from gradassay.harness.cell import Cell
+from gradassay.harness.launch import Pool, Task
+
+
+@dataclass(frozen=True)
+class Here:
+    """Surroundings from which ranks can import the functions beside this file."""
+
+    paths: tuple[Path, ...] = (Path(__file__).parent,)
+    variables: dict[str, str] = field(default_factory=dict)
+    preload: tuple[str, ...] = ()
+
+
+if __name__ == "__main__":
+    cell = Cell(problem="fake", strategy="hangs", layout=Layout(dp=4))
+    with Pool(environments=lambda name: Here()) as pool:
+        list(pool.run([Task(cell=cell, out=Path(sys.argv[1]) / "never", function="ranks_for_tests:hangs")]))

@@ -36,7 +36,7 @@ slow-test: zoo  ## the tests that take minutes
 check: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy -p gradassay
+	$(BIN)/mypy -p gradassay.goldens -p gradassay.harness -p gradassay.cli -p gradassay.api
 	$(BIN)/lint-imports
 
 matrix: $(READY)  ## every reference strategy in every layout against its golden, as docs/matrix-results.md

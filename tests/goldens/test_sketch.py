@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from gradassay.goldens import kernel
-from gradassay.goldens.sketch import measure, measure_runs, segment_elements, sketch, sketch_runs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from gradassay.goldens import kernel
+from gradassay.goldens.sketch import measure, measure_runs, segment_elements, sketch, sketch_runs
 
 VECTORS = json.loads((Path(__file__).parent / "data" / "sketch-vectors.json").read_text())
 
@@ -53,7 +55,7 @@ def test_vectors(case: dict[str, Any], kind: str) -> None:
 def test_shards_add_up(total: int, cuts: list[float], kind: str) -> None:
     values = np.random.default_rng(total).integers(-64, 64, total).astype(kind)
     bounds = [0, *sorted(int(cut * total) for cut in cuts), total]
-    parts = sum(sketch(values[a:b], a, total) for a, b in zip(bounds, bounds[1:], strict=False))
+    parts = sum(sketch(values[a:b], a, total) for a, b in pairwise(bounds))
     assert np.array_equal(parts, sketch(values))
 
 

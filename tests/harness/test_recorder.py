@@ -79,7 +79,7 @@ def test_steps_and_stages_are_kept_apart(tmp_path):
 def test_a_layout_of_another_size_is_refused():
     with pytest.raises(UsageError, match="layout dp4 has 4 ranks, but this process group has 1"):
         Recorder(load_problem("ragged-tiny"), Layout(dp=4))
-    with pytest.raises(UsageError, match="layout dp1.tp2: a Recorder captures data-parallel ranks"):
+    with pytest.raises(UsageError, match=r"layout dp1.tp2: a Recorder captures data-parallel ranks"):
         Recorder(load_problem("ragged-tiny"), Layout(tp=2))
 
 

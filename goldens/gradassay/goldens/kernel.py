@@ -6,6 +6,7 @@ import numba
 import numpy as np
 from numba import types
 from numba.extending import overload
+from numpy.typing import NDArray
 
 SEED = 0x601DA55A
 SEGMENTS = 16
@@ -137,9 +138,14 @@ def measure_serially(values, runs, total):
     return sketch, totals
 
 
-def measure_on_all_threads(values, runs, total):
+def measure_on_all_threads(
+    values: NDArray[np.generic], runs: NDArray[np.int64], total: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """`measure_signed`, or `measure_serially` where numba may use one thread only (NUMBA_NUM_THREADS=1) or where waking
     threads costs more than they save.
     """
-    alone = numba.config.NUMBA_NUM_THREADS == 1 or values.shape[0] < WORTH_THREADS
-    return (measure_serially if alone else measure_signed)(values, runs, total)
+    # Asking numba.get_num_threads() would start the threads.
+    alone = numba.config.NUMBA_NUM_THREADS == 1 or values.shape[0] < WORTH_THREADS  # type: ignore[attr-defined]
+    kernel = measure_serially if alone else measure_signed
+    sketch, totals = kernel(values, runs, total)
+    return sketch, totals

@@ -81,7 +81,8 @@ def _golden_side(golden: Golden, ref: str) -> Side:
 def _record_side(record: Record, ref: str) -> Side:
     header = record.header
     framework = " ".join(filter(None, (header.framework.name, header.framework.version)))
-    title = f"{header.strategy} ({framework})"
+    fault = header.environment.get("fault")
+    title = f"{header.strategy} ({framework})" + (f" with fault {fault}" if fault else "")
     return Side(kind="record", ref=ref, title=title, environment=header.environment)
 
 

@@ -35,4 +35,6 @@ class Cell:
         parts = [self.problem, self.strategy, str(self.layout), self.dtype]
         if self.framework:
             parts[1] = f"{self.strategy}@{self.framework}"
-        return " ".join([*parts, *(f"{key}={value}" for key, value in self.options.items()), *filter(None, [self.fault])])
+        return " ".join(
+            [*parts, *(f"{key}={value}" for key, value in self.options.items()), *filter(None, [self.fault])]
+        )

@@ -61,6 +61,7 @@ def run_rank(cell: Cell, out: Path, *, interference: Interference | None = None)
             full=cell.full,
         )
         if ranks.dp_rank == 0:
+            injected = {"fault": cell.fault} if cell.fault else {}
             header = RecordHeader(
                 problem=ProblemName(name=plan.problem.name, digest=plan.problem.digest),
                 framework=outcome.framework,
@@ -70,7 +71,7 @@ def run_rank(cell: Cell, out: Path, *, interference: Interference | None = None)
                 stages=(StageStep(stage="reduced", step=1),),
                 parameters=taken.parameters,
                 convention=dict(outcome.convention),
-                environment={**environment(device), **outcome.environment, "options": dict(cell.options)},
+                environment={**environment(device), **outcome.environment, "options": dict(cell.options), **injected},
                 source=source(),
                 created=now(),
             )

@@ -38,7 +38,7 @@ def test_power_is_printed_on_every_verdict(expert: Assay, agreeing: Assay) -> No
 
 
 def test_ties_name_the_layout_that_separates_them(expert: Assay) -> None:
-    assert "→ a run in layout dp8.ep2.accum3 tells ep from dp/2, edp" in render(expert, "text")
+    assert "→ a run in layout dp8.ep2.accum3 tells ep from dp/2, edp\n" in render(expert, "text")
 
 
 def test_a_joint_law_stands_above_its_assays(joint: tuple[tuple[Assay, ...], tuple[JointFinding, ...]]) -> None:

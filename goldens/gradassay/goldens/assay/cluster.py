@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradassay.goldens.assay.result import Pattern
-from gradassay.goldens.assay.scale import matching
+from gradassay.goldens.assay.scale import Scale, matching
 from gradassay.goldens.assay.shapes import Setting, Shape, Uniform, known_shapes, read_shapes
 from gradassay.goldens.assay.system import FIT_MARGIN, Fit, System, solve_lines
 
@@ -76,13 +76,19 @@ def _candidates(shape: Shape, systems: Sequence[System], setting: Setting) -> It
         scale = float(np.median([fit.scale for _, fit in group]))
         tolerance = _scale_tolerance([system for system, _ in group])
         expert = all(system.parameter.family == "expert" for system, _ in group)
-        named = matching(abs(scale), setting.values, relative_tolerance=tolerance)
+        named = named_scales(shape, scale, setting, relative_tolerance=tolerance)
         bits = shape.bits + min((match.bits(expert=expert) for match in named), default=_UNMATCHED_SCALE_BITS)
         evidence = sum(system.evidence for system, _ in group) - bits
         if not named:
             evidence -= max(system.evidence / max(1, system.rank) for system, _ in group)
         if evidence >= LEAST_EVIDENCE or isinstance(shape, Uniform):
             yield _Candidate(shape=shape, members=tuple(group), bits=bits, evidence=evidence)
+
+
+def named_scales(shape: Shape, scale: float, setting: Setting, *, relative_tolerance: float) -> list[Scale]:
+    """The scales of sizes that may be behind the size of a fitted one; a factor over all units that is off is not 1."""
+    found = matching(abs(scale), setting.values, relative_tolerance=relative_tolerance)
+    return [] if isinstance(shape, Uniform) and scale > 0 and found[:1] == [Scale()] else found
 
 
 def _alike(fits: list[tuple[System, Fit]]) -> Iterator[list[tuple[System, Fit]]]:

@@ -9,16 +9,15 @@ from math import isfinite, sqrt
 
 import numpy as np
 
-from gradassay.goldens.assay.cluster import LEAST_EVIDENCE, Cluster, cluster
+from gradassay.goldens.assay.cluster import LEAST_EVIDENCE, Cluster, cluster, named_scales
 from gradassay.goldens.assay.evidence import Evidence
 from gradassay.goldens.assay.health import Health
 from gradassay.goldens.assay.naming import Subject, name_law
 from gradassay.goldens.assay.noise import Tolerance
 from gradassay.goldens.assay.result import Finding, Law, OwnerWeights, Pattern, Verdict
-from gradassay.goldens.assay.scale import matching
 from gradassay.goldens.assay.sentence import finding_sentence
-from gradassay.goldens.assay.shapes import Uniform
-from gradassay.goldens.assay.system import FIT_MARGIN, System, build_system, solve
+from gradassay.goldens.assay.shapes import Setting, Uniform
+from gradassay.goldens.assay.system import FIT_MARGIN, Block, System, build_system, solve
 from gradassay.goldens.assay.wider import Wider, listed, wider
 from gradassay.goldens.faults import look_alikes
 from gradassay.goldens.sketch import SEGMENTS
@@ -84,7 +83,7 @@ def _is_a_number(found: Cluster, evidence: Evidence) -> bool:
     """Whether a cluster claims little: one factor that no size explains, or that too few numbers bear out."""
     if not isinstance(found.shape, Uniform):
         return False
-    named = matching(abs(found.scale), evidence.setting.values, relative_tolerance=found.scale_tolerance)
+    named = named_scales(found.shape, found.scale, evidence.setting, relative_tolerance=found.scale_tolerance)
     return not named or found.evidence < LEAST_EVIDENCE
 
 

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from gradassay.goldens.assay.cluster import Cluster, same_numbers
+from gradassay.goldens.assay.cluster import Cluster, named_scales, same_numbers
 from gradassay.goldens.assay.result import Law, Pattern
 from gradassay.goldens.assay.scale import Scale, matching, number
 from gradassay.goldens.assay.shapes import (
@@ -79,7 +79,7 @@ def name_law(cluster: Cluster, setting: Setting, subject: Subject) -> tuple[Law,
         value=value,
         ties=tuple(formula.text for formula in ties),
         separated_by=separating(best, ties, setting) if ties else None,
-        confidence=1 / (1 + cluster.doubt),
+        confidence=(1 - 2 ** -max(0.0, cluster.evidence)) / (1 + cluster.doubt),
     )
     texts = [text, *law.ties]
     reports = look_alikes(law.pattern, texts, cluster.families, whole=subject.whole, framework=subject.framework)
@@ -100,7 +100,7 @@ def _formulas(cluster: Cluster, setting: Setting, subject: Subject) -> Iterator[
             if found is None:
                 continue
             scale = found
-        named = matching(abs(scale), setting.values, relative_tolerance=cluster.scale_tolerance)
+        named = named_scales(shape, scale, setting, relative_tolerance=cluster.scale_tolerance)
         if shape == cluster.shape and not named:
             named = [number(_plain(abs(scale), cluster.scale_tolerance))]
         for match in named:

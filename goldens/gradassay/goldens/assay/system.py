@@ -118,8 +118,9 @@ class System:
 
     @property
     def rank(self) -> int:
-        """How many numbers weights on the units can account for at most."""
-        return sum(block.rank for block in self.blocks)
+        """How many numbers weights on the units can account for at most; copies of a number count once."""
+        blocks = sum(block.rank for block in self.blocks)
+        return min(blocks, self.parameter.numel) if self.copied else blocks
 
     @property
     def evidence(self) -> float:
@@ -142,8 +143,9 @@ def build_system(
     """
     blocks: list[Block] = []
     if copies is not None:
-        for rank in np.flatnonzero(np.any(copies != 0, axis=1)).tolist():
-            blocks.append(_block(Place(rank, parameter.stage), units, copies[rank]))
+        for rank, buckets in _copied_buckets(parameter, copies):
+            if units[:, buckets].any() or copies[rank, buckets].any():
+                blocks.append(_block(Place(rank, parameter.stage), units[:, buckets], copies[rank, buckets]))
     else:
         for owner, buckets in _owned_buckets(parameter):
             if buckets.any() and (units[:, buckets].any() or measured[buckets].any()):
@@ -183,6 +185,24 @@ def _owned_buckets(parameter: Parameter) -> list[tuple[int | None, NDArray[np.bo
         (int(rank), owners == rank) for rank in np.unique(owners) if rank >= 0
     ]
     return [*found, (None, owners == -1)]
+
+
+def _copied_buckets(parameter: Parameter, copies: NDArray[np.float64]) -> list[tuple[int, NDArray[np.bool_]]]:
+    """Buckets that each rank holds of its copy, by rank: all, or where a copy is spread over ranks those of its shard.
+
+    The shards are those of the first copy; the others are spread alike, over as many ranks in the same order.
+    """
+    holders = np.flatnonzero(np.any(copies != 0, axis=1)).tolist()
+    owners = sorted({rank for rank, first, end in parameter.shards or () if end > first})
+    groups = [holders[first : first + len(owners)] for first in range(0, len(holders), max(len(owners), 1))]
+    if len(owners) < 2 or not all(
+        len(group) == len(owners) and np.all(copies[group] == copies[group[0]]) for group in groups
+    ):
+        return [(rank, np.ones(BUCKETS, dtype=bool)) for rank in holders]
+    owned = {owner: buckets for owner, buckets in _owned_buckets(parameter) if owner is not None}
+    return [
+        (rank, owned[owner]) for group in groups for rank, owner in zip(group, owners, strict=True) if owner in owned
+    ]
 
 
 def _merged(shards: Sequence[tuple[int, int, int]]) -> dict[int, list[tuple[int, int]]]:

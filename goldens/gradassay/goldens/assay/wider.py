@@ -14,8 +14,8 @@ from gradassay.goldens.assay.convention import evaluate
 from gradassay.goldens.assay.evidence import Evidence
 from gradassay.goldens.assay.result import Law, OwnerWeights, Pattern
 from gradassay.goldens.assay.scale import matching, number
-from gradassay.goldens.assay.shapes import Uniform
-from gradassay.goldens.assay.system import FIT_MARGIN, System, solve
+from gradassay.goldens.assay.shapes import Setting, Uniform
+from gradassay.goldens.assay.system import FIT_MARGIN, Fit, System, solve
 from gradassay.goldens.sketch import BUCKETS
 
 # A gradient of fewer elements is a multiple of another one by luck.
@@ -105,7 +105,7 @@ def _term(systems: Sequence[System], evidence: Evidence) -> Wider | None:
         return None
     tolerance = 3 * max(system.tolerance.error for system in found.systems)
     scaled = [(n, c) for n, c in zip(names, found.coefficients, strict=True) if abs(c - 1) > tolerance]
-    if not scaled:
+    if not scaled or np.ptp(found.coefficients) <= tolerance * np.abs(found.coefficients).max():
         return None
     values = evidence.setting.values
     parts: list[str] = []
@@ -199,22 +199,33 @@ def _scaled_by_owner(systems: Sequence[System], evidence: Evidence) -> Wider | N
     """Owners that each scale what they hold by a factor of their own."""
     setting = evidence.setting
     factors: dict[int, list[float]] = defaultdict(list)
-    explained, residuals = [], []
+    explained, unsure, residuals = [], [], []
     for system in systems:
-        owned = [block for block in system.blocks if block.place.owner is not None]
-        fits = [replace(system, blocks=(block,)).fit(Uniform(), setting) for block in owned]
-        good = [fit for fit in fits if fit and fit.residual <= FIT_MARGIN * system.tolerance.error]
-        if len(owned) < 2 or len(good) < len(owned) or system.rank < len(owned) + _LEAST_ELEMENTS:
+        fits = _fits_by_owner(system, setting)
+        good = {
+            owner: fit for owner, fit in fits.items() if fit and fit.residual <= FIT_MARGIN * system.tolerance.error
+        }
+        if len(fits) < 2 or len(good) < len(fits):
+            continue
+        if min(system.parameter.numel, BUCKETS) < len(fits) + _LEAST_ELEMENTS:
+            unsure.append((system, good))
             continue
         explained.append(system)
-        residuals += [fit.residual for fit in good]
-        for block, fit in zip(owned, good, strict=True):
-            factors[block.place.owner or 0].append(fit.scale)
+        residuals += [fit.residual for fit in good.values()]
+        for owner, fit in good.items():
+            factors[owner].append(fit.scale)
     if not explained:
         return None
     ranks = sorted(factors)
     levels = {rank: float(np.median(factors[rank])) for rank in ranks}
     tolerance = 3 * max(system.tolerance.scale for system in explained)
+    explained += [
+        system
+        for system, good in unsure
+        if all(
+            abs(fit.scale / levels.get(owner, np.inf) - 1) <= 3 * system.tolerance.scale for owner, fit in good.items()
+        )
+    ]
     odd = {rank: level for rank, level in levels.items() if abs(level - 1) > tolerance}
     groups: dict[str, list[int]] = {}
     for rank, level in odd.items():
@@ -235,6 +246,15 @@ def _scaled_by_owner(systems: Sequence[System], evidence: Evidence) -> Wider | N
         residual=sqrt(float(np.mean(np.square(residuals)))),
         owners=_owner_weights(explained, ranks, evidence),
     )
+
+
+def _fits_by_owner(system: System, setting: Setting) -> dict[int, Fit | None]:
+    """How one factor explains what each rank owns, or each rank's copy."""
+    return {
+        block.place.owner: replace(system, blocks=(block,)).fit(Uniform(), setting)
+        for block in system.blocks
+        if block.place.owner is not None
+    }
 
 
 def _differing_copies(systems: Sequence[System], evidence: Evidence) -> Wider | None:

@@ -13,7 +13,16 @@ from rich.text import Text
 from gradassay.goldens.assay.result import Assay, JointFinding, ParameterVerdict, Verdict
 from gradassay.goldens.report import numbers
 from gradassay.goldens.report.grid import Grid
-from gradassay.goldens.report.view import PICTURE, FindingView, JointView, KnownFault, View, joint_view, view
+from gradassay.goldens.report.view import (
+    PICTURE,
+    FindingView,
+    JointView,
+    KnownFault,
+    View,
+    joint_view,
+    next_steps,
+    view,
+)
 
 PARAMETERS = 8
 PLAIN_WIDTH = 110
@@ -44,10 +53,9 @@ def terminal(assays: Sequence[Assay], joint: Sequence[JointFinding] = ()) -> Ren
         if parts:
             parts.append(Text())
         parts.extend(_assay(shown) if len(views) == 1 else _one_of_several(shown))
-    steps = dict.fromkeys(step for shown in views for step in shown.next_steps)
-    if any(assay.verdict is Verdict.DIVERGE for assay in assays):
-        steps[PICTURE] = None
-    for step in steps:
+    steps = next_steps(assays, [finding for shown in views for finding in shown.findings])
+    drawn = any(assay.verdict is Verdict.DIVERGE for assay in assays)
+    for step in (*steps, *([PICTURE] if drawn else [])):
         parts.append(_indent(Text.assemble(("→ ", "cyan"), step)))
     return Group(*parts)
 
@@ -94,7 +102,7 @@ def _figures(shown: View) -> Iterator[RenderableType]:
         yield Text()
         yield _indent(_families(shown.findings))
     for finding in shown.findings:
-        yield from _weights(finding)
+        yield from _weights(finding, f" of {finding.families}" if len(shown.findings) > 1 else "")
 
 
 def _remarks(shown: View) -> Iterator[RenderableType]:
@@ -134,11 +142,11 @@ def _families(findings: Sequence[FindingView]) -> Table:
     return table
 
 
-def _weights(finding: FindingView) -> Iterator[RenderableType]:
+def _weights(finding: FindingView, whose: str) -> Iterator[RenderableType]:
     if not finding.grids and not finding.segments:
         return
     yield Text()
-    title = f"weights of {finding.families} by data-parallel rank r and micro step m, healthy = 1"
+    title = f"weights{whose} by data-parallel rank r and micro step m, healthy = 1"
     spread = f"  (± {finding.stderr})" if finding.stderr != numbers.ABSENT else ""
     if finding.grids:
         yield _indent(Text.assemble(title, (spread, "dim")))

@@ -13,6 +13,7 @@ from gradassay.goldens.report.grid import Grid, Weights, grid
 from gradassay.goldens.report.printable import printable_parts
 
 CELLS = 64
+NAMED_TIES = 2
 PICTURE = "gradassay diff A B --format html --output report.html draws the weights and lists every parameter"
 """Where to look next, for the reports that cannot draw."""
 MARKS: Mapping[Verdict, str] = {
@@ -97,7 +98,7 @@ def view(assay: Assay) -> View:
         tally=tuple((str(verdict), tally[verdict]) for verdict in Verdict if tally[verdict]),
         power=tuple((family, numbers.power(value)) for family, value in sorted(assay.power.items())),
         notes=tuple(note for note in assay.notes if note not in assay.sentence),
-        next_steps=tuple(_next_steps(assay, findings)),
+        next_steps=next_steps([assay], findings),
     )
 
 
@@ -169,7 +170,8 @@ def _segments(segments: Sequence[float | None] | None) -> str:
     return ", ".join(f"{first}: {text}" if first == last else f"{first}–{last}: {text}" for first, last, text in runs)
 
 
-def _next_steps(assay: Assay, findings: Sequence[FindingView]) -> list[str]:
+def next_steps(assays: Sequence[Assay], findings: Sequence[FindingView]) -> tuple[str, ...]:
+    """What to do after reading these assays and all of their findings."""
     steps: dict[str, None] = {}
     known = dict.fromkeys(fault.id for finding in findings for fault in finding.faults if fault.title)
     if known:
@@ -177,13 +179,18 @@ def _next_steps(assay: Assay, findings: Sequence[FindingView]) -> list[str]:
         also = f" (also {', '.join(others)})" if others else ""
         steps[f"gradassay faults show {first} says which releases have it and what it takes to see it{also}"] = None
     for finding in findings:
-        if finding.ties and finding.law.separated_by:
-            formula = finding.law.scale or finding.law.formula
-            steps[f"a run in layout {finding.law.separated_by} tells {formula} from {finding.ties}"] = None
-    if assay.verdict is Verdict.INCONCLUSIVE:
+        law = finding.law
+        if law.ties and law.separated_by:
+            more = f" and {len(law.ties) - NAMED_TIES} more" if len(law.ties) > NAMED_TIES else ""
+            ties = f"{', '.join(law.ties[:NAMED_TIES])}{more}"
+            steps[f"a run in layout {law.separated_by} tells {law.formula.removeprefix('w[r,m] = ')} from {ties}"] = (
+                None
+            )
+    verdicts = {assay.verdict for assay in assays}
+    if Verdict.INCONCLUSIVE in verdicts:
         steps["a layout with other units may show what was unobserved: gradassay plan proposes layouts"] = None
-    if assay.verdict is Verdict.INCOMPARABLE:
+    if Verdict.INCOMPARABLE in verdicts:
         steps["gradassay golden list shows which problems and dtype profiles have a golden"] = None
-    if assay.unmatched_a or assay.unmatched_b:
+    if any(assay.unmatched_a or assay.unmatched_b for assay in assays):
         steps["parameters match by canonical name (unsharded, experts one by one) and shape"] = None
-    return list(steps)
+    return tuple(steps)

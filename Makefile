@@ -14,8 +14,9 @@ help:  ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
 $(READY): pyproject.toml ci/constraints.txt
+	@echo "Setting up $(VENV): torch, MLflow and the tools of ci/constraints.txt (minutes, once)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint ci/constraints.txt setuptools hatchling editables torch
+	$(BIN)/python -m pip install --quiet --constraint ci/constraints.txt --progress-bar on setuptools hatchling editables torch
 	$(BIN)/python -m pip install --quiet --constraint ci/constraints.txt --no-build-isolation --editable '.[dev]'
 	@touch $@
 

@@ -32,10 +32,10 @@ POWER: Mapping[str, float] = {"float32": 1.00001, "bfloat16": 1.01}
 
 _HEAD = """# What `make matrix` came to
 
-Every cell of `{matrix}` was run on this repository's own strategies, over gloo on CPUs, and assayed against the golden of its problem and dtype.
-A golden's noise floor comes from cells of its own (`gradassay golden build`), of which some are cells of the matrix too.
-Residual / tolerance is the largest of all parameters of all cells in the row; power the smallest scale error that every one of them would have
-shown in every family. Written by `make matrix`{seconds}.
+Every cell of `{matrix}` was run by gradassay's own strategies, over gloo on CPUs, and assayed against the golden of
+its problem and dtype. A golden's noise floor comes from cells of its own (`gradassay golden build`), of which some are
+cells of the matrix too. Residual / tolerance is the largest of all parameters of all cells in the row; power the
+smallest scale error that every one of them would have shown in every family. Written by `make matrix`{seconds}.
 
 | problem | strategy | dtype | cells | agree | worst residual / tolerance | power | seconds |
 | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |

@@ -201,9 +201,9 @@ def test_a_single_reference_is_too_few(problem: Any, basis: Basis, records: dict
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"problem": SimpleNamespace(name="toy", digest="sha256:0")}, "another problem"),
-        ({"dtype": DtypeProfile(parameter="bfloat16")}, "another dtype profile"),
-        ({"parameters": ()}, "another parameters"),
+        ({"problem": SimpleNamespace(name="toy", digest="sha256:0")}, "other problem"),
+        ({"dtype": DtypeProfile(parameter="bfloat16")}, "other dtype profile"),
+        ({"parameters": ()}, r"other parameters than the golden: \[\], not \[\('dense"),
         ({"layout": Layout(dp=13)}, "has 13 units, the golden 12"),
     ],
 )

@@ -122,6 +122,10 @@ def test_killing_the_server_leaves_no_rank(
     assert "killed by SIGKILL" in dead.failure.reason
     assert left_over() == []
     assert healthy.path is not None
+    [idle] = warm_pool._servers.values()
+    idle.process.kill()
+    idle.process.wait()
+    assert _only(warm_pool, task("reduces", name="again.json")).path is not None
 
 
 def test_killing_the_parent_leaves_no_rank(tmp_path: Path, alive: Callable[[int], bool]) -> None:

@@ -10,12 +10,13 @@ import numpy as np
 
 from gradassay.goldens.assay.result import Pattern
 from gradassay.goldens.assay.scale import Scale, matching
-from gradassay.goldens.assay.shapes import Setting, Shape, Uniform, known_shapes, read_shapes
+from gradassay.goldens.assay.shapes import Geometric, Setting, Shape, Uniform, known_shapes, read_shapes
 from gradassay.goldens.assay.system import FIT_MARGIN, Fit, System, solve_lines
 
 # A law is worth more than the numbers it explains only where it is right about so many more bits than it takes to write.
 LEAST_EVIDENCE = 6.0
 _UNMATCHED_SCALE_BITS = 12.0
+_SHIFT_BITS = 0.6
 _PROBES = 6
 
 
@@ -77,7 +78,10 @@ def _candidates(shape: Shape, systems: Sequence[System], setting: Setting) -> It
         tolerance = _scale_tolerance([system for system, _ in group])
         expert = all(system.parameter.family == "expert" for system, _ in group)
         named = named_scales(shape, scale, setting, relative_tolerance=tolerance)
-        bits = shape.bits + min((match.bits(expert=expert) for match in named), default=_UNMATCHED_SCALE_BITS)
+        bits = min(
+            (description_bits(shape, match, expert=expert) for match in named),
+            default=shape.bits + _UNMATCHED_SCALE_BITS,
+        )
         evidence = sum(system.evidence for system, _ in group) - bits
         if not named:
             evidence -= max(system.evidence / max(1, system.rank) for system, _ in group)
@@ -89,6 +93,12 @@ def named_scales(shape: Shape, scale: float, setting: Setting, *, relative_toler
     """The scales of sizes that may be behind the size of a fitted one; a factor over all units that is off is not 1."""
     found = matching(abs(scale), setting.values, relative_tolerance=relative_tolerance)
     return [] if isinstance(shape, Uniform) and scale > 0 and found[:1] == [Scale()] else found
+
+
+def description_bits(shape: Shape, scale: Scale, *, expert: bool) -> float:
+    """Length of the text of a shape with a scale; a power of a series' own base only shifts its exponent."""
+    shift = shape.shift(scale) if isinstance(shape, Geometric) else None
+    return shape.bits + (scale.bits(expert=expert) if shift is None else _SHIFT_BITS * abs(shift))
 
 
 def _alike(fits: list[tuple[System, Fit]]) -> Iterator[list[tuple[System, Fit]]]:

@@ -50,12 +50,16 @@ def _silenced(found: Cluster, evidence: Evidence, health: Health) -> list[int]:
         parameter = evidence.parameters[index]
         if pattern is Pattern.ZERO and parameter.family in found.families:
             blocks = _system(evidence, health, index).blocks
-            weights = [found.shape.weights(evidence.setting, block.place) for block in blocks]
-            if not any(
-                w is None or (block.triangle @ w.T.ravel()).any() for w, block in zip(weights, blocks, strict=True)
-            ):
+            if all(_nothing_left(found, block, evidence.setting) for block in blocks):
                 silent.append(index)
     return silent
+
+
+def _nothing_left(found: Cluster, block: Block, setting: Setting) -> bool:
+    """Whether a law leaves nothing of a block; where its owner is not known, of one that any rank may own."""
+    owners = range(setting.layout.dp) if block.place.owner is None else (block.place.owner,)
+    weights = [found.shape.weights(setting, replace(block.place, owner=owner)) for owner in owners]
+    return any(w is not None and not (block.triangle @ w.T.ravel()).any() for w in weights)
 
 
 def _prefer_wider(
@@ -80,9 +84,12 @@ def _prefer_wider(
 
 
 def _is_a_number(found: Cluster, evidence: Evidence) -> bool:
-    """Whether a cluster claims little: one factor that no size explains, or that too few numbers bear out."""
+    """Whether a cluster claims little: one factor that no size explains, that too few numbers bear out, or of one rank."""
     if not isinstance(found.shape, Uniform):
         return False
+    owners = {block.place.owner for system in found.systems for block in system.blocks}
+    if len(owners) == 1 and None not in owners:
+        return True
     named = named_scales(found.shape, found.scale, evidence.setting, relative_tolerance=found.scale_tolerance)
     return not named or found.evidence < LEAST_EVIDENCE
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gradassay.goldens.assay.cluster import description_bits
 from gradassay.goldens.assay.naming import Formula, distinct, separating
 from gradassay.goldens.assay.result import Assay, Finding, JointFinding, Law, Pattern, Verdict
 from gradassay.goldens.assay.scale import Scale, scales
@@ -107,7 +108,7 @@ def _candidates(family: str, cells: Sequence[_Cell]) -> Iterator[Formula]:
     shapes |= dict.fromkeys(Geometric(base, rising) for base in bases for rising in (True, False))
     for shape in shapes:
         for scale in scales(largest | {"tokens": 1.0}):
-            bits = shape.bits + scale.bits(expert=family == "expert")
+            bits = description_bits(shape, scale, expert=family == "expert")
             for formula in (Formula(shape=shape, scale=scale), Formula(shape=shape, scale=scale, negative=True)):
                 known = look_alikes(formula.pattern, [formula.text], [family], whole=True)
                 yield Formula(

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from gradassay.goldens.assay.cluster import Cluster, named_scales, same_numbers
+from gradassay.goldens.assay.cluster import Cluster, description_bits, named_scales, same_numbers
 from gradassay.goldens.assay.result import Law, Pattern
 from gradassay.goldens.assay.scale import Scale, matching, number
 from gradassay.goldens.assay.shapes import (
@@ -24,7 +24,8 @@ from gradassay.goldens.assay.shapes import (
 from gradassay.goldens.faults import load_catalogue, look_alikes
 from gradassay.goldens.layout import Layout
 
-_TIES = 8
+_TIES = 12
+_CLIP_BITS = 4.0
 _TIE_BITS = 8.0
 _NATURAL_BONUS = 2.0
 _REPORT_BONUS, _FRAMEWORK_BONUS = 0.3, 1.5
@@ -70,7 +71,8 @@ def name_law(cluster: Cluster, setting: Setting, subject: Subject) -> tuple[Law,
     best = formulas[0]
     ties = [formula for formula in distinct(formulas)[1:] if formula.bits <= best.bits + _TIE_BITS][:_TIES]
     scale, text, value = str(best.scale), best.text, best.scale.value(setting.values) * (-1 if best.negative else 1)
-    if not best.scale.named and _clipped(cluster, subject):
+    if best.bits > _CLIP_BITS and _clipped(cluster, subject):
+        ties = [best, *ties] if best.scale.named else ties
         scale = text = "max_norm/norm"
     law = Law(
         pattern=best.pattern,
@@ -105,7 +107,7 @@ def _formulas(cluster: Cluster, setting: Setting, subject: Subject) -> Iterator[
             named = [number(_plain(abs(scale), cluster.scale_tolerance))]
         for match in named:
             formula = Formula(shape=shape, scale=match, negative=scale < 0)
-            bits = shape.bits + match.bits(expert=expert) - _bonus(formula, cluster, subject)
+            bits = description_bits(shape, match, expert=expert) - _bonus(formula, cluster, subject)
             yield replace(formula, bits=bits)
 
 
@@ -120,7 +122,7 @@ def _without_accumulation(cluster: Cluster, setting: Setting, subject: Subject) 
         for match in matching(abs(cluster.scale), setting.values, relative_tolerance=cluster.scale_tolerance):
             formula = Formula(shape=shape, scale=match, negative=cluster.scale < 0)
             if look_alikes(formula.pattern, [formula.text], cluster.families, whole=subject.whole):
-                yield replace(formula, bits=shape.bits + match.bits())
+                yield replace(formula, bits=description_bits(shape, match, expert=False))
 
 
 def _scale_of(shape: Shape, cluster: Cluster, setting: Setting) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log2, sqrt
+from math import isfinite, log2, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -227,10 +227,13 @@ class Solution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """One weight a micro step [accum] or a rank [dp], as if it were that of all its units (NaN where unobserved)."""
+    """One weight a micro step [accum] or a rank [dp], as if it were that of all its units (NaN where unobserved).
+
+    stderr: of each of them. residual: relative.
+    """
 
     levels: NDArray[np.float64]
-    stderr: float
+    stderr: NDArray[np.float64]
     residual: float
 
 
@@ -240,7 +243,8 @@ def solve(systems: Sequence[System], layout: Layout, *, owner: int | None = None
     owner: only what this rank owns. noise: relative error of an honest gradient, for the standard error.
     """
     solved, stderr, residual = _least_squares(systems, np.eye(layout.units), owner=owner, noise=noise)
-    return Solution(weights=solved.reshape(layout.accum, layout.dp).T, stderr=stderr, residual=residual)
+    worst = float(stderr[~np.isnan(solved)].max(initial=0.0)) if isfinite(residual) else np.nan
+    return Solution(weights=solved.reshape(layout.accum, layout.dp).T, stderr=worst, residual=residual)
 
 
 def solve_lines(systems: Sequence[System], layout: Layout, *, of_ranks: bool, noise: float) -> Lines:
@@ -253,8 +257,8 @@ def solve_lines(systems: Sequence[System], layout: Layout, *, of_ranks: bool, no
 
 def _least_squares(
     systems: Sequence[System], groups: NDArray[np.float64], *, owner: int | None, noise: float
-) -> tuple[NDArray[np.float64], float, float]:
-    """One weight for each column of groups [U, n], its largest standard error, and the residual."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """One weight for each column of groups [U, n], the standard error of each, and the relative residual."""
     rows, targets = [np.empty((0, groups.shape[1]))], [np.empty(0)]
     measured: list[tuple[list[Block], float]] = []
     for system in systems:
@@ -268,7 +272,7 @@ def _least_squares(
         targets += [block.target * precision for block in blocks]
     matrix, target = np.concatenate(rows), np.concatenate(targets)
     if not len(matrix):
-        return np.full(groups.shape[1], np.nan), np.nan, np.nan
+        return np.full(groups.shape[1], np.nan), np.full(groups.shape[1], np.nan), np.nan
     left, values, right = np.linalg.svd(matrix, full_matrices=False)
     kept = values > max(values.max(initial=0.0) * 1e-9, 0.0)
     right, values, left = right[kept], values[kept], left[:, kept]
@@ -279,4 +283,4 @@ def _least_squares(
         residual2 += outside / norm2 / len(measured)
     solved[np.sum(right**2, axis=0) < 1 - 1e-6] = np.nan
     spread = max(noise, sqrt(residual2)) * np.sqrt(np.sum((right.T / values) ** 2, axis=1))
-    return solved, float(spread[~np.isnan(solved)].max(initial=0.0)), sqrt(residual2)
+    return solved, spread, sqrt(residual2)

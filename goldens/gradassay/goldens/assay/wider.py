@@ -100,7 +100,7 @@ def _term(systems: Sequence[System], evidence: Evidence) -> Wider | None:
     names = list(evidence.terms)
     if len(names) < 2:
         return None
-    found = _combination(systems, evidence, [evidence.terms[name] for name in names])
+    found = _combination(_of_one_copy(systems), evidence, [evidence.terms[name] for name in names])
     if found is None:
         return None
     tolerance = 3 * max(system.tolerance.error for system in found.systems)
@@ -136,10 +136,19 @@ def _named(value: float, values: dict[str, float], tolerance: float) -> tuple[st
     return f"{sign}{named[0]}", tuple(f"{sign}{scale}" for scale in named[1:5])
 
 
+def _times(scale: str, vector: str) -> str:
+    return vector if scale == "1" else f"{scale}*{vector}"
+
+
+def _of_one_copy(systems: Sequence[System]) -> list[System]:
+    """Systems of which one gradient was measured: where copies differ, the first of them says nothing of the others."""
+    return [system for system in systems if not system.copied]
+
+
 def _stale(systems: Sequence[System], evidence: Evidence) -> Wider | None:
     if evidence.history is None:
         return None
-    found = _combination(systems, evidence, [evidence.truth, evidence.history])
+    found = _combination(_of_one_copy(systems), evidence, [evidence.truth, evidence.history])
     if found is None:
         return None
     fresh, stale = found.coefficients
@@ -150,7 +159,7 @@ def _stale(systems: Sequence[System], evidence: Evidence) -> Wider | None:
     now, _ = _named(fresh, evidence.setting.values, tolerance)
     law = Law(
         pattern=Pattern.STALE,
-        formula=f"g = {now}*g[step] + {scale}*g[step-1]".replace("1*", ""),
+        formula=f"g = {_times(now, 'g[step]')} + {_times(scale, 'g[step-1]')}",
         scale=scale,
         value=evaluate(scale, evidence.setting.values),
         ties=ties,
@@ -205,9 +214,9 @@ def _scaled_by_owner(systems: Sequence[System], evidence: Evidence) -> Wider | N
         good = {
             owner: fit for owner, fit in fits.items() if fit and fit.residual <= FIT_MARGIN * system.tolerance.error
         }
-        if len(fits) < 2 or len(good) < len(fits):
+        if not fits or len(good) < len(fits):
             continue
-        if min(system.parameter.numel, BUCKETS) < len(fits) + _LEAST_ELEMENTS:
+        if len(fits) < 2 or min(system.parameter.numel, BUCKETS) < len(fits) + _LEAST_ELEMENTS:
             unsure.append((system, good))
             continue
         explained.append(system)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gradassay.goldens.report import numbers
+
+ROUNDING = 1e-6
+"""Weights this much smaller than the largest of their grid are rounding of float32 gradients, and print as 0."""
 
 Weights = Sequence[Sequence[float | None]]
 
@@ -37,7 +41,9 @@ def grid(
 
     axes: what rows and columns are called; an axis without a name is numbered from 1.
     """
-    texts = [[numbers.factor(value) for value in row] for row in weights]
+    known = [abs(value) for row in weights for value in row if value is not None and math.isfinite(value)]
+    least = ROUNDING * max(known, default=0.0)
+    texts = [[numbers.factor(_rounded(value, least)) for value in row] for row in weights]
     columns = list(zip(*texts, strict=True))
     row_runs = _runs(texts) if compact else [(index, index) for index in range(len(texts))]
     column_runs = _runs(columns) if compact else [(index, index) for index in range(len(columns))]
@@ -48,6 +54,10 @@ def grid(
         values=tuple(tuple(weights[row][column] for column, _ in column_runs) for row, _ in row_runs),
         owner=owner,
     )
+
+
+def _rounded(value: float | None, least: float) -> float | None:
+    return 0.0 if value is not None and abs(value) < least else value
 
 
 def _runs(items: Sequence[Sequence[str]]) -> list[tuple[int, int]]:

@@ -54,9 +54,13 @@ class Heatmap:
 
 def heatmap(grid: Grid) -> Heatmap:
     """The grid drawn with a logarithmic colour scale that reaches as far from 1 as its farthest weight, at least 2."""
-    values = [value for row in grid.values for value in row]
-    distances = [abs(math.log2(value)) for value in values if value is not None and value > 0 and math.isfinite(value)]
-    reach = max([1.0, *distances])
+    seen = [
+        value
+        for values, texts in zip(grid.values, grid.texts, strict=True)
+        for value, text in zip(values, texts, strict=True)
+        if value is not None and math.isfinite(value) and value > 0 and text != "0"
+    ]
+    reach = max([1.0, *(abs(math.log2(value)) for value in seen)])
     left = LETTER_WIDTH * max(map(len, grid.rows)) + LABEL_GAP
     cell_width = NARROW_CELL_WIDTH if len(grid.columns) > MANY_COLUMNS else CELL_WIDTH
     across, down = cell_width + GAP, CELL_HEIGHT + GAP
@@ -97,10 +101,10 @@ def shade(value: float | None, text: str, reach: float) -> str:
         return "unobserved"
     if not math.isfinite(value):
         return "nonfinite"
+    if text == "0":
+        return "zero"
     if value < 0:
         return "negative"
-    if value == 0 or text == "0":
-        return "zero"
     if text == "1":
         return "s0"
     distance = math.log2(value) / reach
@@ -119,8 +123,8 @@ def _legend(reach: float, present: set[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _summary(grid: Grid) -> str:
-    known = [value for row in grid.values for value in row if value is not None and math.isfinite(value)]
+    texts = {text for row in grid.texts for text in row}
+    known = sorted((text for text in texts if text not in (numbers.ABSENT, "nan", "inf", "-inf")), key=float)
     if not known:
         return "no finite weight was observed"
-    low, high = numbers.factor(min(known)), numbers.factor(max(known))
-    return f"every weight is {low}" if low == high else f"weights from {low} to {high}; healthy is 1"
+    return f"every weight is {known[0]}" if len(known) == 1 else f"weights from {known[0]} to {known[-1]}; healthy is 1"

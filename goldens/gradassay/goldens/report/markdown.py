@@ -140,6 +140,8 @@ def _weights(finding: FindingView) -> Iterator[str]:
             yield f"{title}: **{part.uniform}** for {', '.join((*part.rows, *part.columns))}"
         else:
             yield f"{title}\n\n{_grid(part)}"
+    if finding.more_owners:
+        yield f"_{finding.more_owners} more ranks are in the JSON report._"
     if finding.segments:
         yield f"Ratio by sixteenth of the tensor: {escape(finding.segments)}"
 

@@ -25,6 +25,7 @@ from gradassay.goldens.report.view import (
 )
 
 PARAMETERS = 8
+ROWS = 32
 PLAIN_WIDTH = 110
 STYLES = {
     Verdict.AGREE: "bold green",
@@ -152,6 +153,8 @@ def _weights(finding: FindingView, whose: str) -> Iterator[RenderableType]:
         yield _indent(Text.assemble(title, (spread, "dim")))
     for part in finding.grids:
         yield _indent(_grid(part), 4)
+    if finding.more_owners:
+        yield _indent(Text(f"… and {finding.more_owners} more ranks; --format json lists them", style="dim"), 4)
     if finding.segments:
         yield _indent(Text(f"ratio by sixteenth of the tensor: {finding.segments}"))
 
@@ -165,9 +168,10 @@ def _grid(part: Grid) -> RenderableType:
     table.add_column(owner, style="dim")
     for column in part.columns:
         table.add_column(column, justify="right")
-    for row, texts in zip(part.rows, part.texts, strict=True):
+    for row, texts in list(zip(part.rows, part.texts, strict=True))[:ROWS]:
         table.add_row(row, *texts)
-    return table
+    left = len(part.rows) - ROWS
+    return Group(table, Text(f"… and {left} more rows; --format json lists them", style="dim")) if left > 0 else table
 
 
 def _parameters(items: Sequence[ParameterVerdict]) -> Iterator[RenderableType]:

@@ -14,6 +14,7 @@ from gradassay.goldens.report.printable import printable_parts
 
 CELLS = 64
 NAMED_TIES = 2
+OWNERS = 8
 PICTURE = "gradassay diff A B --format html --output report.html draws the weights and lists every parameter"
 """Where to look next, for the reports that cannot draw."""
 MARKS: Mapping[Verdict, str] = {
@@ -37,7 +38,8 @@ class KnownFault:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingView:
     """One finding in words. grids: the weights, one grid an owner where owners differ, equal neighbours put together;
-    pictures: the same cell by cell where that is no more than CELLS a side.
+    pictures: the same cell by cell where that is no more than CELLS a side. more_owners: how many there are beyond the
+    OWNERS that are shown.
     """
 
     families: str
@@ -50,6 +52,7 @@ class FindingView:
     faults: tuple[KnownFault, ...]
     grids: tuple[Grid, ...]
     pictures: tuple[Grid, ...]
+    more_owners: int
     stderr: str
     segments: str
     sixteenths: Grid | None
@@ -135,6 +138,7 @@ def _finding(finding: Finding, catalogue: Mapping[str, Fault]) -> FindingView:
     solved: list[tuple[int | None, Weights]] = [(owner.rank, owner.weights) for owner in finding.owners or ()]
     if not solved and finding.weights:
         solved.append((None, finding.weights))
+    shown = solved[:OWNERS]
     return FindingView(
         families=families,
         count=f"{finding.count} of {finding.of}",
@@ -144,9 +148,10 @@ def _finding(finding: Finding, catalogue: Mapping[str, Fault]) -> FindingView:
         residual=numbers.error(finding.residual),
         sentence=sentence.removesuffix(f": {law.formula}"),
         faults=_known(finding.known_faults, catalogue),
-        grids=tuple(grid(weights, owner=rank) for rank, weights in solved),
-        pictures=tuple(grid(weights, owner=rank, compact=_large(weights)) for rank, weights in solved),
-        stderr=numbers.scientific(finding.weights_stderr),
+        grids=tuple(grid(weights, owner=rank) for rank, weights in shown),
+        pictures=tuple(grid(weights, owner=rank, compact=_large(weights)) for rank, weights in shown),
+        more_owners=len(solved) - len(shown),
+        stderr=numbers.error(finding.weights_stderr),
         segments=_segments(finding.segments),
         sixteenths=grid([finding.segments], axes=("", ""), compact=False) if finding.segments else None,
         parameters=finding.parameters,

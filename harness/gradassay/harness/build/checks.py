@@ -34,17 +34,17 @@ _WRONG = "this reference is wrong: leave it out, or assay it against a golden bu
 def check_reference(name: str, record: Record, header: GoldenHeader) -> None:
     """Refuses a record of another problem, dtype profile or set of parameters, or one without reduced gradients."""
     own = record.header
-    ours = [(parameter.name, parameter.shape) for parameter in header.parameters]
-    theirs = [(parameter.name, parameter.shape) for parameter in own.parameters]
+    ours = {(parameter.name, parameter.shape) for parameter in header.parameters}
+    theirs = {(parameter.name, parameter.shape) for parameter in own.parameters}
     for what, found, expected in (
         ("problem", own.problem, header.problem),
         ("dtype profile", own.dtype, header.dtype),
-        ("parameters", sorted(theirs), sorted(ours)),
-        ("stage", STAGE if STAGE in record.captures else [*record.captures], STAGE),
+        ("parameters", sorted(theirs - ours)[:3], sorted(ours - theirs)[:3]),
+        ("stages", STAGE if STAGE in record.captures else [*record.captures], STAGE),
     ):
         if found != expected:
             raise GoldenRefused(
-                f"reference {name} has another {what} than the golden: {found}, not {expected}",
+                f"reference {name} has other {what} than the golden: {found}, not {expected}",
                 hint="references are cells of the golden's own problem and dtype",
                 reference=name,
             )

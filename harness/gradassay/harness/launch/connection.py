@@ -86,6 +86,11 @@ class Connection:
         self._limits: dict[int, float] = {}
 
     @property
+    def is_alive(self) -> bool:
+        """Whether the server can be asked to run a cell."""
+        return self.channel.open and self.process.poll() is None
+
+    @property
     def due_s(self) -> float:
         """When the server should have answered at the latest, on the monotonic clock."""
         return min(self._limits.values(), default=inf)

@@ -39,11 +39,18 @@ class RankGroup:
         self._told_to_end = False
         self._unfinished: list[int] = []
         self.keeper, port = fork_keeper()
+        try:
+            self._fork(port)
+        except OSError:
+            end_group(self.keeper)
+            raise
+
+    def _fork(self, port: int) -> None:
         server = os.getpid()
-        for rank in range(start.cell.layout.world):
+        for rank in range(self.start.cell.layout.world):
             pid = os.fork()
             if pid == 0:
-                become_rank(start, rank, server=server, group=self.keeper, port=port)
+                become_rank(self.start, rank, server=server, group=self.keeper, port=port)
             join_group(pid, self.keeper)
             self.running[pid] = rank
 

@@ -72,7 +72,10 @@ class Pool:
 
     def _server(self, framework: str) -> Connection:
         server = self._servers.get(framework)
-        if server is None or not server.channel.open:
+        if server is not None and not server.is_alive and not server.running:
+            server.close()
+            server = None
+        if server is None:
             log = self._logs / f"server{next(self._numbers)}.log"
             server = self._servers[framework] = Connection(self._environments(framework), log)
         return server

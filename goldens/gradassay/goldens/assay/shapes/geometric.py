@@ -33,6 +33,14 @@ class Geometric:
             return None
         return np.tile(base ** (steps if self.rising else -steps).astype(np.float64), (layout.dp, 1))
 
+    def shift(self, scale: Scale) -> int | None:
+        """The power of its own base that a scale is, where it is one of at most 2."""
+        for power in (-2, -1, 0, 1, 2):
+            powers = tuple((name, exponent * power) for name, exponent in self.base.powers if power)
+            if scale == Scale(powers=powers, constant=self.base.constant**power):
+                return power
+        return None
+
     def text(self, scale: str) -> str:
         base = str(self.base)
         folded = {"1": 0, base: 1, f"1/{base}": -1, f"{base}**2": 2, f"{base}**-2": -2}.get(scale)

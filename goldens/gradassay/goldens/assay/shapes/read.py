@@ -17,47 +17,67 @@ from gradassay.goldens.layout import Layout
 # Weights are told apart where they differ by more than this many standard errors, or this share of the largest.
 _DEVIATIONS = 5.0
 _LEAST_UNCERTAIN = 1e-6
+_NEAREST = 4
 
 
-def read_shapes(levels: NDArray[np.float64], setting: Setting, *, of_ranks: bool, stderr: float) -> Iterator[Shape]:
-    """Shapes read off one weight a rank [dp] or a micro step [accum]: two levels of any ratio, or a geometric series."""
+def read_shapes(
+    levels: NDArray[np.float64], setting: Setting, *, of_ranks: bool, stderr: NDArray[np.float64]
+) -> Iterator[Shape]:
+    """Shapes read off one weight a rank [dp] or a micro step [accum]: two levels of any ratio, or a geometric series.
+
+    stderr: of each weight.
+    """
     if len(levels) < 2 or np.isnan(levels).any() or not levels.any():
         return
-    uncertain = max(_DEVIATIONS * stderr, _LEAST_UNCERTAIN * float(np.abs(levels).max()))
+    uncertain = np.maximum(_DEVIATIONS * stderr, _LEAST_UNCERTAIN * np.abs(levels).max())
     yield from _two_levels(levels, setting, of_ranks=of_ranks, uncertain=uncertain)
     if not of_ranks and len(levels) > 2 and (np.abs(levels) > uncertain).all():
-        yield from _geometric(levels, uncertain)
+        yield from _geometric(levels, float(uncertain.max()))
 
 
-def _two_levels(levels: NDArray[np.float64], setting: Setting, *, of_ranks: bool, uncertain: float) -> Iterator[Shape]:
+def _two_levels(
+    levels: NDArray[np.float64], setting: Setting, *, of_ranks: bool, uncertain: NDArray[np.float64]
+) -> Iterator[Shape]:
     order = np.argsort(levels)
     gaps = np.diff(levels[order])
     cut = int(np.argmax(gaps)) + 1
-    low, high = levels[order[:cut]], levels[order[cut:]]
-    gap = float(gaps.max())
-    if gap <= uncertain or max(np.ptp(low), np.ptp(high)) > max(uncertain, gap / 4):
+    parts = (order[:cut], order[cut:])
+    allowed = max(float(uncertain.max()), float(gaps.max()) / 4)
+    if any(np.ptp(levels[part]) > allowed for part in parts):
         return
-    for inside, rest in ((order[cut:], float(low.mean())), (order[:cut], float(high.mean()))):
-        members = tuple(sorted(int(member) for member in inside))
-        level = float(levels[list(members)].mean())
+    for inside, others in (parts, parts[::-1]):
+        members = tuple(sorted(inside.tolist()))
         name = _group_name(members, setting.layout) if of_ranks else ""
-        if abs(rest) <= uncertain:
+        level, level_uncertain = _mean(levels[inside], uncertain[inside])
+        rest, rest_uncertain = _mean(levels[others], uncertain[others])
+        if abs(level) <= level_uncertain:
+            continue
+        if abs(rest) <= rest_uncertain:
             yield Subset(members, of_ranks, name=name)
-        elif abs(level) > uncertain and len(members) * 2 <= len(levels):
-            ratio = level / rest
-            scale = _ratio(abs(ratio), setting, relative_tolerance=uncertain / abs(level) + uncertain / abs(rest))
-            yield Subset(members, of_ranks, ratio=scale, negative=ratio < 0, name=name)
+        elif len(members) * 2 <= len(levels):
+            within = level_uncertain / abs(level) + rest_uncertain / abs(rest)
+            for scale in _ratios(abs(level / rest), setting, relative_tolerance=within):
+                yield Subset(members, of_ranks, ratio=scale, negative=level / rest < 0, name=name)
 
 
-def _ratio(ratio: float, setting: Setting, *, relative_tolerance: float) -> Scale:
-    """The shortest scale near the ratio, a whole number or the inverse of one, or the number as it is."""
-    named = matching(ratio, setting.values, relative_tolerance=relative_tolerance)
-    if named and named[0] != Scale():
-        return named[0]
-    for whole in (float(round(ratio)), 1 / round(1 / ratio) if round(1 / ratio) else 0.0):
-        if whole not in (0.0, 1.0) and abs(ratio / whole - 1) <= relative_tolerance:
-            return Scale(constant=whole)
-    return Scale(constant=ratio)
+def _mean(levels: NDArray[np.float64], uncertain: NDArray[np.float64]) -> tuple[float, float]:
+    """The mean of levels, each counted by its precision, and how far it may be off."""
+    precision = 1 / uncertain**2
+    return float(np.average(levels, weights=precision)), float(precision.sum() ** -0.5)
+
+
+def _ratios(ratio: float, setting: Setting, *, relative_tolerance: float) -> list[Scale]:
+    """The few scales nearest to a ratio, each number by its shortest text, and the ratio as it is."""
+    wholes = [float(whole) for whole in {round(ratio), round(1 / ratio)} if whole > 1]
+    found = matching(ratio, setting.values, relative_tolerance=relative_tolerance)
+    found += [Scale(constant=number) for whole in wholes for number in (whole, 1 / whole)]
+    shortest: dict[float, Scale] = {}
+    for scale in sorted(found, key=Scale.bits):
+        value = scale.value(setting.values)
+        if value != 1.0 and abs(value / ratio - 1) <= relative_tolerance:
+            shortest.setdefault(round(value, 12), scale)
+    nearest = sorted(shortest.values(), key=lambda scale: abs(scale.value(setting.values) / ratio - 1))
+    return [*nearest[:_NEAREST], Scale(constant=ratio)]
 
 
 def _group_name(members: tuple[int, ...], layout: Layout) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 
 from gradassay.goldens.errors import UsageError
 
@@ -70,7 +70,7 @@ class Layout:
 
     def to_json(self) -> dict[str, int]:
         """The seven sizes by name, as in a record's header."""
-        return asdict(self)
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def parse(cls, text: str) -> Layout:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -238,18 +240,27 @@ def _law(law: Law) -> str:
 
 
 def _closing(folder: Path, seconds: float) -> str:
-    name = f"{PROBLEM}.{DTYPE}"
+    name, gradassay = f"{PROBLEM}.{DTYPE}", _command("gradassay")
     return f"""
 All of it took {seconds:.0f} s. Where to look next:
 
   {folder}/deepspeed-0.15.3.html, {folder}/{FAULT}.html
       the reports as pages: weights by rank and micro step, every parameter
-  gradassay --store {folder} diff golden:{name} {folder}/records
+  {gradassay} --store {folder} diff golden:{name} {folder}/records
       all records of this demo against the approved golden, explained together
-  gradassay --store {folder} golden show {name}
+  {gradassay} --store {folder} golden show {name}
       what a golden holds, and how small an error it can see
-  gradassay record {PROBLEM} --strategy fsdp2 --dp 4 --ep 2 --accum 3 --out run.safetensors
-      a run of your own; gradassay faults list prints the faults that --fault injects
-  mlflow ui --backend-store-uri sqlite:///{folder}/mlflow.db
+  {gradassay} record {PROBLEM} --strategy fsdp2 --dp 4 --ep 2 --accum 3 --out run.safetensors
+      a run of your own; {gradassay} faults list prints the faults that --fault injects
+  {_command("mlflow")} ui --backend-store-uri sqlite:///{folder}/mlflow.db
       the same goldens and records in MLflow
 """
+
+
+def _command(name: str) -> str:
+    """How to call a command of this environment from here."""
+    beside = Path(sys.executable).parent / name
+    if shutil.which(name) or not beside.exists():
+        return name
+    here = Path.cwd()
+    return str(beside.relative_to(here) if beside.is_relative_to(here) else beside)

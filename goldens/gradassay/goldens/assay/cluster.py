@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gradassay.goldens.assay.fits import Fitter
 from gradassay.goldens.assay.result import Pattern
 from gradassay.goldens.assay.scale import Scale, matching
 from gradassay.goldens.assay.shapes import Geometric, Setting, Shape, Uniform, known_shapes, read_shapes
-from gradassay.goldens.assay.system import FIT_MARGIN, Fit, System, solve_lines
+from gradassay.goldens.assay.system import FIT_MARGIN, System, solve_lines
 
 # A law is worth more than the numbers it explains only where it is right about so many more bits than it takes to write.
 LEAST_EVIDENCE = 6.0
@@ -44,49 +46,115 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
+    """members: positions of the parameters that a shape explains with about the same scale."""
+
     shape: Shape
-    members: tuple[tuple[System, Fit], ...]
+    members: NDArray[np.int64]
+    scale: float
+    residual: float
+    scale_tolerance: float
     bits: float
     evidence: float
 
 
 def cluster(systems: Sequence[System], setting: Setting) -> tuple[list[Cluster], list[System]]:
     """Clusters that a shape explains, largest first, and the systems that none does."""
-    remaining = list(systems)
+    search = _Search(systems, setting)
+    remaining = np.arange(len(systems))
     clusters: list[Cluster] = []
-    stages = 1 + max((system.parameter.stage for system in systems), default=0)
-    while remaining:
-        owners = any(system.owned for system in remaining)
-        shapes = list(known_shapes(setting, stages=stages, owners=owners))
-        shapes += list(_shapes_read_off(remaining, setting))
-        candidates = [found for shape in shapes for found in _candidates(shape, remaining, setting)]
+    while len(remaining):
+        shapes = search.shapes(remaining)
+        candidates = [found for shape in shapes for found in search.candidates(shape, remaining)]
         if not candidates:
             break
         best = min(candidates, key=lambda candidate: (-len(candidate.members), candidate.bits))
-        chosen = tuple(system for system, _ in best.members)
-        clusters.append(_cluster(best, chosen, shapes, setting))
-        remaining = [system for system in remaining if system not in chosen]
-    return clusters, remaining
+        clusters.append(search.cluster(best, shapes))
+        remaining = np.setdiff1d(remaining, best.members)
+    return clusters, [systems[position] for position in remaining.tolist()]
 
 
-def _candidates(shape: Shape, systems: Sequence[System], setting: Setting) -> Iterator[_Candidate]:
-    fits = [(system, fit) for system in systems if (fit := system.fit(shape, setting)) and system.accepts(fit)]
-    if isinstance(shape, Uniform):
-        fits = [(system, fit) for system, fit in fits if abs(fit.scale - 1) > system.tolerance.scale]
-    for group in _alike(fits):
-        scale = float(np.median([fit.scale for _, fit in group]))
-        tolerance = _scale_tolerance([system for system, _ in group])
-        expert = all(system.parameter.family == "expert" for system, _ in group)
-        named = named_scales(shape, scale, setting, relative_tolerance=tolerance)
-        bits = min(
-            (description_bits(shape, match, expert=expert) for match in named),
-            default=shape.bits + _UNMATCHED_SCALE_BITS,
+class _Search:
+    """Looks for shapes among parameters; keeps what all looks need."""
+
+    def __init__(self, systems: Sequence[System], setting: Setting) -> None:
+        self.systems = systems
+        self.setting = setting
+        self.fitter = Fitter(systems, setting)
+        self.along = np.array([system.tolerance.scale for system in systems])
+        self.evidence = np.array([system.evidence for system in systems])
+        self.one_number = self.evidence / np.array([max(1, system.rank) for system in systems])
+        self.expert = np.array([system.parameter.family == "expert" for system in systems], dtype=bool)
+        self.owned = np.array([system.owned for system in systems], dtype=bool)
+        self.stages = 1 + max((system.parameter.stage for system in systems), default=0)
+
+    def shapes(self, remaining: NDArray[np.int64]) -> list[Shape]:
+        """Every known shape, and those that the weights of what remains suggest."""
+        known = known_shapes(self.setting, stages=self.stages, owners=bool(self.owned[remaining].any()))
+        return [*known, *_shapes_read_off([self.systems[position] for position in remaining.tolist()], self.setting)]
+
+    def candidates(self, shape: Shape, among: NDArray[np.int64]) -> Iterator[_Candidate]:
+        """Groups of parameters that a shape explains with the same scale, where that says more than it takes to write."""
+        fits = self.fitter.fit(shape)
+        members = among[fits.accepted[among]]
+        if isinstance(shape, Uniform):
+            members = members[np.abs(fits.scale[members] - 1) > self.along[members]]
+        for group in _alike(members, fits.scale, self.along):
+            scale = float(np.median(fits.scale[group]))
+            tolerance = max(1.5 * float(self.along[group].min()), 1e-9)
+            expert = bool(self.expert[group].all())
+            named = named_scales(shape, scale, self.setting, relative_tolerance=tolerance)
+            bits = min(
+                (description_bits(shape, match, expert=expert) for match in named),
+                default=shape.bits + _UNMATCHED_SCALE_BITS,
+            )
+            evidence = float(self.evidence[group].sum()) - bits
+            if not named:
+                evidence -= float(self.one_number[group].max())
+            if evidence >= LEAST_EVIDENCE or isinstance(shape, Uniform):
+                yield _Candidate(
+                    shape=shape,
+                    members=group,
+                    scale=scale,
+                    residual=float(np.sqrt(np.mean(fits.residual[group] ** 2))),
+                    scale_tolerance=tolerance,
+                    bits=bits,
+                    evidence=evidence,
+                )
+
+    def cluster(self, best: _Candidate, shapes: Sequence[Shape]) -> Cluster:
+        """The cluster of a candidate, with its doubt."""
+        systems = tuple(self.systems[position] for position in best.members.tolist())
+        doubt = 0.0
+        for shape in shapes:
+            if shape == best.shape or shape.pattern is Pattern.UNIFORM:
+                continue
+            for rival in self.candidates(shape, best.members):
+                if len(rival.members) == len(best.members) and not same_numbers(
+                    best.shape, best.scale, shape, rival.scale, systems, self.setting
+                ):
+                    doubt += 2.0 ** (best.bits - rival.bits)
+        return Cluster(
+            systems=systems,
+            shape=best.shape,
+            scale=best.scale,
+            scale_tolerance=best.scale_tolerance,
+            residual=best.residual,
+            doubt=doubt,
+            evidence=best.evidence,
         )
-        evidence = sum(system.evidence for system, _ in group) - bits
-        if not named:
-            evidence -= max(system.evidence / max(1, system.rank) for system, _ in group)
-        if evidence >= LEAST_EVIDENCE or isinstance(shape, Uniform):
-            yield _Candidate(shape=shape, members=tuple(group), bits=bits, evidence=evidence)
+
+
+def _alike(
+    members: NDArray[np.int64], scale: NDArray[np.float64], along: NDArray[np.float64]
+) -> list[NDArray[np.int64]]:
+    """Groups whose scales are the same within what rounding allows."""
+    if not len(members):
+        return []
+    ordered = members[np.argsort(scale[members], kind="stable")]
+    scales, allowed = scale[ordered], along[ordered]
+    steps = np.diff(scales)
+    widest = 2 * (allowed[1:] + allowed[:-1]) * np.maximum(np.abs(scales[1:]), np.abs(scales[:-1]))
+    return [np.sort(group) for group in np.split(ordered, np.flatnonzero(steps > widest) + 1)]
 
 
 def named_scales(shape: Shape, scale: float, setting: Setting, *, relative_tolerance: float) -> list[Scale]:
@@ -99,48 +167,6 @@ def description_bits(shape: Shape, scale: Scale, *, expert: bool) -> float:
     """Length of the text of a shape with a scale; a power of a series' own base only shifts its exponent."""
     shift = shape.shift(scale) if isinstance(shape, Geometric) else None
     return shape.bits + (scale.bits(expert=expert) if shift is None else _SHIFT_BITS * abs(shift))
-
-
-def _alike(fits: list[tuple[System, Fit]]) -> Iterator[list[tuple[System, Fit]]]:
-    """Groups whose scales are the same within what rounding allows."""
-    group: list[tuple[System, Fit]] = []
-    for system, fit in sorted(fits, key=lambda pair: pair[1].scale):
-        if group:
-            last_system, last = group[-1]
-            allowed = 2 * (system.tolerance.scale + last_system.tolerance.scale)
-            if abs(fit.scale - last.scale) > allowed * max(abs(fit.scale), abs(last.scale)):
-                yield group
-                group = []
-        group.append((system, fit))
-    if group:
-        yield group
-
-
-def _scale_tolerance(systems: Sequence[System]) -> float:
-    return max(1.5 * min(system.tolerance.scale for system in systems), 1e-9)
-
-
-def _cluster(best: _Candidate, chosen: tuple[System, ...], shapes: Sequence[Shape], setting: Setting) -> Cluster:
-    scale = float(np.median([fit.scale for _, fit in best.members]))
-    residual = float(np.sqrt(np.mean([fit.residual**2 for _, fit in best.members])))
-    doubt = 0.0
-    for shape in shapes:
-        if shape == best.shape or shape.pattern is Pattern.UNIFORM:
-            continue
-        for rival in _candidates(shape, chosen, setting):
-            if len(rival.members) == len(chosen) and not same_numbers(
-                best.shape, scale, shape, rival.members[0][1].scale, chosen, setting
-            ):
-                doubt += 2.0 ** (best.bits - rival.bits)
-    return Cluster(
-        systems=chosen,
-        shape=best.shape,
-        scale=scale,
-        scale_tolerance=_scale_tolerance(chosen),
-        residual=residual,
-        doubt=doubt,
-        evidence=best.evidence,
-    )
 
 
 def same_numbers(

@@ -129,7 +129,13 @@ def assay_evidence(
         stage=stage,
         layout=layout,
         sentence=verdict_sentence(
-            verdict, findings, layout, compared=len(evidence.parameters), reason=reason, alike=_title(findings)
+            verdict,
+            findings,
+            layout,
+            against=a.kind,
+            compared=len(evidence.parameters),
+            reason=reason,
+            alike=_title(findings),
         ),
         tokens=tuple(map(tuple, evidence.setting.tokens.tolist())),
         power=health.power,

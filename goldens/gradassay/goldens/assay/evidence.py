@@ -19,15 +19,16 @@ from gradassay.goldens.record import Record
 class Evidence:
     """P parameters that both sides know, in the record's order; arrays are sketches.
 
-    units: [U, P, 1024], every unit's gradient times its true coefficient. truth, measured: [P, 1024]. copies: [R, P, 1024]
-    of what ranks hold whole, or None. terms: the truth of each term of the objective, [P, 1024]. history: [P, 1024], the
-    gradient of the step before, or None. norm2, nonfinite, present: [P], as captured. storage: relative rounding of the
-    record's sketches.
+    basis: [U, P, 1024], every unit's own gradient. true: [U], by how much each counts in the truth. truth, measured:
+    [P, 1024]. copies: [R, P, 1024] of what ranks hold whole, or None. terms: the truth of each term of the objective,
+    [P, 1024]. history: [P, 1024], the gradient of the step before, or None. norm2, nonfinite, present: [P], as captured.
+    storage: relative rounding of the record's sketches.
     """
 
     setting: Setting
     parameters: tuple[Parameter, ...]
-    units: NDArray[np.float64]
+    basis: NDArray[np.float64]
+    true: NDArray[np.float64]
     truth: NDArray[np.float64]
     measured: NDArray[np.float64]
     copies: NDArray[np.float64] | None
@@ -37,6 +38,10 @@ class Evidence:
     nonfinite: NDArray[np.int64]
     present: NDArray[np.uint8]
     storage: float
+
+    def units(self, index: int) -> NDArray[np.float64]:
+        """[U, 1024]: every unit's gradient of one parameter times its true coefficient."""
+        return self.basis[:, index] * self.true[:, None]
 
 
 def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence:
@@ -56,7 +61,7 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
     there, here = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     parameters = tuple(_merged(golden.header.parameters[a], record.header.parameters[b]) for a, b in pairs)
     true = golden.true_coefficients(layout.units)
-    units = basis.sketch[: layout.units][:, there] * true[:, None, None]
+    units = _rows(basis.sketch[: layout.units], there)
     declared = np.array(declared_scales(record.header, parameters))[:, None]
     measured = capture.sketch[here]
     copies = capture.rank_sketch[:, here] / declared if capture.rank_sketch is not None else None
@@ -65,12 +70,13 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
     return Evidence(
         setting=Setting(layout=layout, tokens=tokens.reshape(layout.accum, layout.dp).T),
         parameters=parameters,
-        units=units,
-        truth=units.sum(axis=0),
+        basis=units,
+        true=true,
+        truth=np.tensordot(true, units, 1),
         measured=measured / declared,
         copies=copies,
         terms={
-            term: np.einsum("u,upk->pk", true, sketch[: layout.units][:, there]) for term, sketch in basis.terms.items()
+            term: np.tensordot(true, _rows(sketch[: layout.units], there), 1) for term, sketch in basis.terms.items()
         },
         history=_history(record, golden, stage, step, here, there, true),
         norm2=capture.norm2[here],
@@ -78,6 +84,13 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
         present=capture.present[here],
         storage=2.0**-24 if single else 0.0,
     )
+
+
+def _rows(sketch: NDArray[np.float64], rows: list[int]) -> NDArray[np.float64]:
+    """[U, P, 1024] of the named rows: a view where they are neighbours, as in files of the same parameters they are."""
+    if rows and rows == list(range(rows[0], rows[0] + len(rows))):
+        return sketch[:, rows[0] : rows[0] + len(rows)]
+    return sketch[:, rows]
 
 
 def _merged(golden: Parameter, record: Parameter) -> Parameter:
@@ -99,7 +112,6 @@ def _history(
     if before is not None:
         return before.sketch[here]
     if step - 1 in golden.bases:
-        sketch = golden.bases[step - 1].sketch[: len(true)][:, there]
-        history: NDArray[np.float64] = np.einsum("u,upk->pk", true, sketch)
+        history: NDArray[np.float64] = np.tensordot(true, _rows(golden.bases[step - 1].sketch[: len(true)], there), 1)
         return history
     return None

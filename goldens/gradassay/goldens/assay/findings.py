@@ -11,6 +11,7 @@ import numpy as np
 
 from gradassay.goldens.assay.cluster import LEAST_EVIDENCE, Cluster, cluster, named_scales
 from gradassay.goldens.assay.evidence import Evidence
+from gradassay.goldens.assay.fits import Fitter
 from gradassay.goldens.assay.health import Health
 from gradassay.goldens.assay.naming import Subject, name_law
 from gradassay.goldens.assay.noise import Tolerance
@@ -104,7 +105,7 @@ def _system(evidence: Evidence, health: Health, index: int) -> System:
         index,
         parameter,
         health.tolerances[index] or _LOOSE,
-        evidence.units[:, index],
+        evidence.units(index),
         evidence.measured[index],
         evidence.copies[:, index] if evidence.copies is not None and index in health.copied else None,
     )
@@ -145,15 +146,14 @@ class _Builder:
         if self.health.broken:
             return False
         members = {system.index for system in found.systems}
-        for index, verdict in enumerate(self.health.parameters):
-            if index in members or verdict.verdict is Verdict.INCONCLUSIVE:
-                continue
-            system = _system(self.evidence, self.health, index)
-            fit = system.fit(found.shape, self.evidence.setting)
-            allowed = FIT_MARGIN * system.tolerance.error
-            if fit is None or fit.residual > allowed or abs(fit.scale / found.scale - 1) > allowed:
-                return False
-        return True
+        others = [
+            _system(self.evidence, self.health, index)
+            for index, verdict in enumerate(self.health.parameters)
+            if index not in members and verdict.verdict is not Verdict.INCONCLUSIVE
+        ]
+        fits = Fitter(others, self.evidence.setting).fit(found.shape)
+        allowed = FIT_MARGIN * np.array([system.tolerance.error for system in others])
+        return bool(np.all((fits.residual <= allowed) & (np.abs(fits.scale / found.scale - 1) <= allowed)))
 
     def broken(self, *, except_for: Collection[int]) -> list[Finding]:
         """Parameters that are zero, missing or not finite."""

@@ -78,7 +78,7 @@ def examine(evidence: Evidence, noise: Mapping[str, NoiseFloor]) -> Health:
 
 
 def _broken(evidence: Evidence, index: int) -> Pattern | None:
-    expected = bool(evidence.truth[index].any() or evidence.units[:, index].any())
+    expected = bool(evidence.truth[index].any() or evidence.basis[:, index].any())
     if evidence.nonfinite[index] or not (
         np.isfinite(evidence.measured[index]).all() and isfinite(evidence.norm2[index])
     ):

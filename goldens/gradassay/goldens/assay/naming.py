@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from gradassay.goldens.assay.cluster import Cluster, description_bits, named_scales, same_numbers
+from gradassay.goldens.assay.fits import Fitter
 from gradassay.goldens.assay.result import Law, Pattern
 from gradassay.goldens.assay.scale import Scale, matching, number
 from gradassay.goldens.assay.shapes import (
@@ -95,10 +96,11 @@ def _formulas(cluster: Cluster, setting: Setting, subject: Subject) -> Iterator[
     shapes = list(known_shapes(setting, stages=len({place.stage for place in places}), owners=owners))
     if setting.layout.accum == 1:
         yield from _without_accumulation(cluster, setting, subject)
+    fitter = Fitter(cluster.systems[:1], setting)
     for shape in [cluster.shape, *(shape for shape in shapes if shape != cluster.shape)]:
         scale = cluster.scale
         if shape != cluster.shape:
-            found = _scale_of(shape, cluster, setting)
+            found = _scale_of(shape, fitter, cluster, setting)
             if found is None:
                 continue
             scale = found
@@ -125,13 +127,14 @@ def _without_accumulation(cluster: Cluster, setting: Setting, subject: Subject) 
                 yield replace(formula, bits=description_bits(shape, match, expert=False))
 
 
-def _scale_of(shape: Shape, cluster: Cluster, setting: Setting) -> float | None:
+def _scale_of(shape: Shape, fitter: Fitter, cluster: Cluster, setting: Setting) -> float | None:
     """The scale with which another shape gives the very same weights, if one does."""
-    fit = cluster.systems[0].fit(shape, setting)
-    if fit is None or not fit.scale:
+    fits = fitter.fit(shape)
+    if not fits.accepted[0]:
         return None
-    same = same_numbers(cluster.shape, cluster.scale, shape, fit.scale, cluster.systems, setting)
-    return fit.scale if same else None
+    scale = float(fits.scale[0])
+    same = same_numbers(cluster.shape, cluster.scale, shape, scale, cluster.systems, setting)
+    return scale if same else None
 
 
 def _bonus(formula: Formula, cluster: Cluster, subject: Subject) -> float:

@@ -92,7 +92,8 @@ def _gather(a: Record, b: Record, key: str) -> Evidence:
     return Evidence(
         setting=Setting(layout=layout, tokens=np.ones((layout.dp, layout.accum)), resolved=False),
         parameters=parameters,
-        units=np.broadcast_to(truth / layout.units, (layout.units, *truth.shape)),
+        basis=np.broadcast_to(truth, (layout.units, *truth.shape)),
+        true=np.full(layout.units, 1 / layout.units),
         truth=truth,
         measured=two.sketch[here] / scales[1],
         copies=two.rank_sketch[:, here] / scales[1] if two.rank_sketch is not None else None,

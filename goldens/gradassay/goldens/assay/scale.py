@@ -8,6 +8,9 @@ from functools import lru_cache
 from itertools import combinations, product
 from math import log2
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gradassay.goldens.layout import Layout
 
 # How far a symbol is from being the first guess, in bits; experts are reduced over other groups than the rest.
@@ -137,5 +140,12 @@ def scales(values: Mapping[str, float]) -> tuple[Scale, ...]:
 
 def matching(target: float, values: Mapping[str, float], *, relative_tolerance: float) -> list[Scale]:
     """The scales within `relative_tolerance` of the positive number `target`, shortest first; of those that are 1, only 1."""
-    found = [scale for scale in scales(values) if abs(scale.value(values) / target - 1) <= relative_tolerance]
+    known, numbers = _valued(tuple(values.items()))
+    found = [known[place] for place in np.flatnonzero(np.abs(numbers / target - 1) <= relative_tolerance)]
     return found[:1] if found and found[0] == Scale() else found
+
+
+@lru_cache(maxsize=256)
+def _valued(values: tuple[tuple[str, float], ...]) -> tuple[tuple[Scale, ...], NDArray[np.float64]]:
+    known = scales(dict(values))
+    return known, np.array([scale.value(dict(values)) for scale in known])

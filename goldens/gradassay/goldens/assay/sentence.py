@@ -49,11 +49,21 @@ def _uniform(law: Law) -> str:
 
 
 def verdict_sentence(
-    verdict: Verdict, findings: Sequence[Finding], layout: Layout, *, compared: int, reason: str, alike: str
+    verdict: Verdict,
+    findings: Sequence[Finding],
+    layout: Layout,
+    *,
+    against: str,
+    compared: int,
+    reason: str,
+    alike: str,
 ) -> str:
-    """The whole comparison in one sentence; reason: why there is no verdict. alike: who it looks like, or ""."""
+    """The whole comparison in one sentence.
+
+    against: "golden" or "record". reason: why there is no verdict. alike: who it looks like, or "".
+    """
     if verdict is Verdict.AGREE:
-        return f"agree: all {compared} parameters match the golden in layout {layout}"
+        return f"agree: all {compared} parameters match the {against} in layout {layout}"
     if verdict is Verdict.DIVERGE:
         first = findings[0].sentence + (f" (same signature as {alike})" if alike else "")
         more = f"; and {len(findings) - 1} more finding{'s' if len(findings) > 2 else ''}" if len(findings) > 1 else ""

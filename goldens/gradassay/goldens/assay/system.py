@@ -10,16 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradassay.goldens.assay.noise import Tolerance
-from gradassay.goldens.assay.shapes import Place, Setting, Shape
+from gradassay.goldens.assay.shapes import Place
 from gradassay.goldens.header import Parameter
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.sketch import BUCKETS, SEGMENTS, segment_elements
 
-# A law is accepted where it leaves no more than this many times what an honest run would, and no more than so many times
-# the rounding that is seen here in those directions in which weights on units could have explained it.
+# A law is accepted where it leaves no more than this many times what an honest run would.
 FIT_MARGIN = 2.0
-WITHIN_MARGIN = 4.0
-_LEAST_OUTSIDE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,20 +45,6 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
-    """How a shape explains one parameter: the scale that fits best, and the relative residual it leaves.
-
-    within: the part of the residual that other weights on the units would account for. noise: what rounding is expected
-    to leave there, judged by what no weights account for; None where too few numbers are left to judge by.
-    """
-
-    scale: float
-    residual: float
-    within: float
-    noise: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class System:
     """One parameter: its blocks, and what honest rounding leaves of it. copied: a block is one rank's copy of the whole."""
 
@@ -75,46 +58,6 @@ class System:
     def owned(self) -> bool:
         """Whether what each rank holds is known."""
         return any(block.place.owner is not None for block in self.blocks)
-
-    def fit(self, shape: Shape, setting: Setting) -> Fit | None:
-        """The best scale of a shape; None where the shape says nothing about this parameter.
-
-        A shape that differs from owner to owner is judged by the blocks that have one.
-        """
-        predicted: list[NDArray[np.float64]] = []
-        judged: list[Block] = []
-        for block in self.blocks:
-            weights = shape.weights(setting, block.place)
-            if weights is not None:
-                predicted.append(block.triangle @ weights.T.ravel())
-                judged.append(block)
-            elif block.place.owner is not None or not self.owned:
-                return None
-        norm2 = sum(float(part @ part) for part in predicted)
-        if norm2 == 0:
-            return None
-        scale = sum(float(p @ block.target) for p, block in zip(predicted, judged, strict=True)) / norm2
-        if not scale:
-            return Fit(scale=0.0, residual=np.inf, within=np.inf, noise=None)
-        within = sum(
-            float(np.sum((block.target - scale * part) ** 2)) for part, block in zip(predicted, judged, strict=True)
-        )
-        beyond = sum(block.beyond for block in judged)
-        inside = sum(block.rank for block in judged)
-        outside = sum(block.numbers for block in judged) - inside
-        size = sqrt(norm2) * abs(scale)
-        return Fit(
-            scale=scale,
-            residual=sqrt(beyond + within) / size,
-            within=sqrt(within) / size,
-            noise=sqrt(beyond * inside / outside) / size if outside >= _LEAST_OUTSIDE else None,
-        )
-
-    def accepts(self, fit: Fit) -> bool:
-        """Whether a fit leaves no more than rounding may, in all and in what other weights would account for."""
-        if fit.residual > FIT_MARGIN * self.tolerance.error:
-            return False
-        return fit.noise is None or fit.within <= WITHIN_MARGIN * max(fit.noise, self.tolerance.scale)
 
     @property
     def rank(self) -> int:

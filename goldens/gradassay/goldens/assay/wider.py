@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
 
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from gradassay.goldens.assay.convention import evaluate
 from gradassay.goldens.assay.evidence import Evidence
+from gradassay.goldens.assay.fits import Fitter
 from gradassay.goldens.assay.result import Law, OwnerWeights, Pattern
 from gradassay.goldens.assay.scale import matching, number
 from gradassay.goldens.assay.shapes import Setting, Uniform
-from gradassay.goldens.assay.system import FIT_MARGIN, Fit, System, solve
+from gradassay.goldens.assay.system import FIT_MARGIN, System, solve
 from gradassay.goldens.sketch import BUCKETS
 
 # A gradient of fewer elements is a multiple of another one by luck.
@@ -125,7 +126,7 @@ def _term(systems: Sequence[System], evidence: Evidence) -> Wider | None:
     return Wider(systems=found.systems, law=law, residual=found.residual)
 
 
-def _named(value: float, values: dict[str, float], tolerance: float) -> tuple[str, tuple[str, ...]]:
+def _named(value: float, values: Mapping[str, float], tolerance: float) -> tuple[str, tuple[str, ...]]:
     """The text of a coefficient, 0 included, and its ties."""
     if abs(value) <= tolerance:
         return "0", ()
@@ -209,20 +210,17 @@ def _scaled_by_owner(systems: Sequence[System], evidence: Evidence) -> Wider | N
     setting = evidence.setting
     factors: dict[int, list[float]] = defaultdict(list)
     explained, unsure, residuals = [], [], []
-    for system in systems:
-        fits = _fits_by_owner(system, setting)
-        good = {
-            owner: fit for owner, fit in fits.items() if fit and fit.residual <= FIT_MARGIN * system.tolerance.error
-        }
+    for system, fits in zip(systems, _factors_by_owner(systems, setting), strict=True):
+        good = {owner: factor for owner, (factor, left) in fits.items() if left <= FIT_MARGIN * system.tolerance.error}
         if not fits or len(good) < len(fits):
             continue
         if len(fits) < 2 or min(system.parameter.numel, BUCKETS) < len(fits) + _LEAST_ELEMENTS:
             unsure.append((system, good))
             continue
         explained.append(system)
-        residuals += [fit.residual for fit in good.values()]
-        for owner, fit in good.items():
-            factors[owner].append(fit.scale)
+        residuals += [left for _, left in fits.values()]
+        for owner, factor in good.items():
+            factors[owner].append(factor)
     if not explained:
         return None
     ranks = sorted(factors)
@@ -232,7 +230,7 @@ def _scaled_by_owner(systems: Sequence[System], evidence: Evidence) -> Wider | N
         system
         for system, good in unsure
         if all(
-            abs(fit.scale / levels.get(owner, np.inf) - 1) <= 3 * system.tolerance.scale for owner, fit in good.items()
+            abs(factor / levels.get(owner, np.inf) - 1) <= 3 * system.tolerance.scale for owner, factor in good.items()
         )
     ]
     odd = {rank: level for rank, level in levels.items() if abs(level - 1) > tolerance}
@@ -257,13 +255,19 @@ def _scaled_by_owner(systems: Sequence[System], evidence: Evidence) -> Wider | N
     )
 
 
-def _fits_by_owner(system: System, setting: Setting) -> dict[int, Fit | None]:
-    """How one factor explains what each rank owns, or each rank's copy."""
-    return {
-        block.place.owner: replace(system, blocks=(block,)).fit(Uniform(), setting)
+def _factors_by_owner(systems: Sequence[System], setting: Setting) -> list[dict[int, tuple[float, float]]]:
+    """For each parameter and each rank, the factor that explains what it owns, or its copy, best, and what that leaves."""
+    owned = [
+        (place, block.place.owner, replace(system, blocks=(block,)))
+        for place, system in enumerate(systems)
         for block in system.blocks
         if block.place.owner is not None
-    }
+    ]
+    fits = Fitter([system for _, _, system in owned], setting).fit(Uniform())
+    found: list[dict[int, tuple[float, float]]] = [{} for _ in systems]
+    for (place, owner, _), factor, residual in zip(owned, fits.scale.tolist(), fits.residual.tolist(), strict=True):
+        found[place][owner] = (factor, residual)
+    return found
 
 
 def _differing_copies(systems: Sequence[System], evidence: Evidence) -> Wider | None:

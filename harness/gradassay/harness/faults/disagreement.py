@@ -51,15 +51,13 @@ class RankDisagreement(InjectableFault):
             ),
         )
 
-    def touched(self, site: Site, basis: Basis) -> frozenset[str]:
+    def effects(self, site: Site, basis: Basis) -> dict[str, float]:
         """Those that several ranks hold, one of the chosen among them."""
-        layout, chosen = site.layout, set(self._chosen(site))
-        shared = self._shared(site) & InjectableFault.touched(self, site, basis)
-        places = {rank % layout.ep for rank in chosen}
-        experts = [p for p in self.covered(site) if site.spread(p.family)]
-        each = site.problem.experts // layout.ep
-        away = {p.name for p in experts if _number(p.name) // each not in places}
-        return shared - away
+        shared, places = self._shared(site), {rank % site.layout.ep for rank in self._chosen(site)}
+        each = site.problem.experts // site.layout.ep
+        away = {p.name for p in self.covered(site) if site.spread(p.family) and _number(p.name) // each not in places}
+        every = InjectableFault.effects(self, site, basis)
+        return {name: size for name, size in every.items() if name in shared and name not in away}
 
     def interference(self, site: Site) -> Interference:
         """A factor on the pieces of the chosen ranks."""

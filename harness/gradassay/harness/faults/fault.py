@@ -89,10 +89,19 @@ class InjectableFault(ABC):
         """Names of the parameters of its family."""
         return frozenset(parameter.name for parameter in self.covered(site))
 
-    def touched(self, site: Site, basis: Basis) -> frozenset[str]:
-        """Names of the parameters whose gradient it changes, given every unit's own gradient."""
+    def effects(self, site: Site, basis: Basis) -> dict[str, float]:
+        """How far it moves the gradient of each parameter that it changes, relative to the truth; inf where it does not say.
+
+        basis: every unit's own gradient.
+        """
         seen = np.any(basis.norm2[: site.layout.units] > 0, axis=0)
-        return self.names(site) & named(site, seen)
+        return self.sized(site, np.where(seen, np.inf, 0.0))
+
+    def sized(self, site: Site, sizes: NDArray[np.float64]) -> dict[str, float]:
+        """The covered parameters among [P] sizes that are above zero, by name."""
+        names = self.names(site)
+        pairs = zip(site.problem.parameters, sizes.tolist(), strict=True)
+        return {parameter.name: size for parameter, size in pairs if size > 0 and parameter.name in names}
 
     def useless(self, site: Site) -> UsageError:
         """The error for a cell in which the fault would change nothing."""
@@ -118,10 +127,3 @@ class InjectableFault(ABC):
             if field.name in self.settings and (mine := getattr(self, field.name)) != getattr(default, field.name):
                 changed.append(f"{field.name}={listed(mine) if isinstance(mine, tuple) else mine}")
         return ":".join([self.name, self.family, *([",".join(changed)] if changed else [])])
-
-
-def named(site: Site, chosen: NDArray[np.bool_]) -> frozenset[str]:
-    """Names of the problem's parameters that are chosen, of [P] flags."""
-    return frozenset(
-        parameter.name for parameter, one in zip(site.problem.parameters, chosen.tolist(), strict=True) if one
-    )

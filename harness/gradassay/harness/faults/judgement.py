@@ -13,6 +13,8 @@ from gradassay.harness.faults.site import Site
 
 _WEIGHT_ERRORS = 10.0
 _LEAST_WEIGHT_ERROR = 1e-4
+# A change of so many tolerances must be found; a smaller one, down to one tolerance, may be.
+_CLEAR = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +32,14 @@ class Judgement:
 def judge(fault: InjectableFault, assay: Assay, golden: Golden, site: Site) -> Judgement:
     """The judgement of the assay of a record, made with this fault at this site, against a golden."""
     expected = fault.expected(site)
-    touched = fault.touched(site, golden.bases[1])
+    effects = fault.effects(site, golden.bases[1])
     complaints = [text for finding in assay.findings if (text := _complaint(finding, expected))]
     found = {name for finding in assay.findings for name in finding.parameters}
-    if missed := sorted(touched - found):
-        complaints.append(f"{len(missed)} parameters touched but not found: {', '.join(missed[:3])}")
-    if wronged := sorted(found - touched):
-        complaints.append(f"{len(wronged)} parameters found but not touched: {', '.join(wronged[:3])}")
+    seen = {p.name: _CLEAR * p.tolerance for p in assay.parameters if p.tolerance is not None}
+    if missed := sorted(name for name, size in effects.items() if size > seen.get(name, 0.0) and name not in found):
+        complaints.append(f"{len(missed)} parameters changed but not found: {', '.join(missed[:3])}")
+    if wronged := sorted(found - effects.keys()):
+        complaints.append(f"{len(wronged)} parameters found but not changed: {', '.join(wronged[:3])}")
     detected = assay.verdict is Verdict.DIVERGE
     return Judgement(
         detected=detected,

@@ -49,9 +49,10 @@ class Permuted(InjectableFault):
             ),
         )
 
-    def touched(self, site: Site, basis: Basis) -> frozenset[str]:
+    def effects(self, site: Site, basis: Basis) -> dict[str, float]:
         """Those that changed places."""
-        return frozenset(self._sources(site))
+        sources = self._sources(site)
+        return {name: size for name, size in InjectableFault.effects(self, site, basis).items() if name in sources}
 
     def interference(self, site: Site) -> Interference:
         """Every local gradient is another parameter's."""

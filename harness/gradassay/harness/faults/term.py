@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from gradassay.goldens.assay.result import Pattern
 from gradassay.goldens.errors import UsageError
 from gradassay.goldens.golden import Basis
-from gradassay.harness.faults.fault import ALL, Expected, InjectableFault, named
+from gradassay.harness.faults.fault import ALL, Expected, InjectableFault
 from gradassay.harness.faults.setting import Readers, formula, spellings, value
 from gradassay.harness.faults.shadow import Shadow, corrected
 from gradassay.harness.faults.site import Site
+from gradassay.harness.faults.weighted import relative
 from gradassay.harness.interference import Interference
 
 if TYPE_CHECKING:
@@ -58,11 +57,11 @@ class Term(InjectableFault):
             ),
         )
 
-    def touched(self, site: Site, basis: Basis) -> frozenset[str]:
-        """Those that the term reaches."""
+    def effects(self, site: Site, basis: Basis) -> dict[str, float]:
+        """From the term's own gradients: it does not reach every parameter."""
         true = site.coefficients.T.ravel()
-        reached = np.tensordot(true, basis.terms[self._chosen(site)][: site.layout.units], 1)
-        return self.names(site) & named(site, np.any(reached != 0, axis=1))
+        change = true * (value(self.scale, site.layout) - 1)
+        return self.sized(site, relative(change, true, basis.terms[self._chosen(site)], basis.sketch))
 
     def interference(self, site: Site) -> Interference:
         """Another weight on the term."""

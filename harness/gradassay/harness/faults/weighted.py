@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradassay.goldens.golden import Basis
-from gradassay.harness.faults.fault import ALL, Expected, InjectableFault, named
+from gradassay.harness.faults.fault import ALL, Expected, InjectableFault
 from gradassay.harness.faults.shadow import Shadow, corrected
 from gradassay.harness.faults.site import Site
 from gradassay.harness.interference import Interference
@@ -55,14 +55,11 @@ class WeightedFault(InjectableFault):
             ),
         )
 
-    def touched(self, site: Site, basis: Basis) -> frozenset[str]:
-        """Those for which other weights give another gradient."""
-        units = basis.sketch[: site.layout.units]
+    def effects(self, site: Site, basis: Basis) -> dict[str, float]:
+        """From every unit's own gradient, without what rounding could have made."""
         true = site.coefficients.T.ravel()
-        truth = np.tensordot(true, units, 1)
-        away = np.tensordot(true * (self.weights(site).T.ravel() - 1), units, 1)
-        moved = np.linalg.norm(away, axis=1) > _UNTOUCHED * np.linalg.norm(truth, axis=1)
-        return self.names(site) & named(site, moved)
+        sizes = relative(true * (self.weights(site).T.ravel() - 1), true, basis.sketch, basis.sketch)
+        return self.sized(site, np.where(sizes > _UNTOUCHED, sizes, 0.0))
 
     def interference(self, site: Site) -> Interference:
         """Weights on the loss, on local gradients, or as a correction of them."""
@@ -86,3 +83,13 @@ class WeightedFault(InjectableFault):
             return values * float(weights[rank, micro]) if name in names else None
 
         return Interference(gradient=gradient)
+
+
+def relative(
+    change: NDArray[np.float64], true: NDArray[np.float64], of: NDArray[np.float64], basis: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """[P]: the norm of `change` [units] times vectors `of` [U, P, 1024], relative to `true` [units] times the basis."""
+    away = np.linalg.norm(np.tensordot(change, of[: len(change)], 1), axis=1)
+    truth = np.linalg.norm(np.tensordot(true, basis[: len(true)], 1), axis=1)
+    sizes: NDArray[np.float64] = np.divide(away, truth, out=np.where(away > 0, np.inf, 0.0), where=truth > 0)
+    return sizes

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -18,16 +19,16 @@ class Setting:
     """Where weights are read: the layout and the tokens [dp, accum] of its units.
 
     resolved: whether units can be told apart; without their gradients only one factor over all of them can be seen.
+    values: the numbers behind the symbols of a scale.
     """
 
     layout: Layout
     tokens: NDArray[np.float64]
     resolved: bool = True
+    values: Mapping[str, float] = field(init=False, repr=False, compare=False)
 
-    @property
-    def values(self) -> dict[str, float]:
-        """The numbers behind the symbols of a scale."""
-        return sizes(self.layout, int(self.tokens.sum()))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", sizes(self.layout, int(self.tokens.sum())))
 
 
 @dataclass(frozen=True, slots=True)

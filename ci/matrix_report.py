@@ -124,7 +124,7 @@ def table(results: Sequence[Result], *, matrix: str, seconds: str = "") -> str:
         row = list(group)
         lines.append(
             f"| {problem} | {strategy} | {dtype} | {len(row)} | {sum(result.agrees for result in row)} | "
-            f"{max(result.worst for result in row):.2f} | {max(result.power for result in row):.7g} | "
+            f"{max(result.worst for result in row):.2f} | {max(result.power for result in row):.9g} | "
             f"{sum(result.seconds for result in row):.0f} |"
         )
     agreeing = sum(result.agrees for result in results)
@@ -137,7 +137,7 @@ def _complaint(result: Result) -> str:
     if result.assay is None:
         return result.reason
     if result.assay.verdict is Verdict.AGREE:
-        return f"agrees, but its power is {result.power:.7g}; at most {POWER[result.cell.dtype]} is asked for"
+        return f"agrees, but its power is {result.power:.9g}; at most {POWER[result.cell.dtype]} is asked for"
     return result.assay.sentence
 
 

@@ -95,6 +95,6 @@ def test_stopping_leaves_nothing_half_written(pool: Pool, tmp_path: Path) -> Non
 def test_cells_that_are_no_references(pool: Pool, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no reference for moe-tiny in float32"):
         build_golden("moe-tiny", "float32", _cells("dense-tiny", "ddp dp2"), pool=pool, folder=tmp_path)
-    faulty = Cell(problem="moe-tiny", strategy="ddp", layout=Layout(dp=2), fault="zero@expert")
+    faulty = Cell(problem="moe-tiny", strategy="ddp", layout=Layout(dp=2), fault="zero:expert")
     with pytest.raises(UsageError, match="has an injected fault"):
         build_golden("moe-tiny", "float32", [faulty], pool=pool, folder=tmp_path)

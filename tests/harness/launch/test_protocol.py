@@ -16,7 +16,7 @@ CELL = Cell(
     strategy="fsdp2",
     layout=Layout(dp=4, ep=2, accum=3),
     framework="x==1",
-    fault="zero@expert",
+    fault="zero:expert",
     options={"sync": "all"},
     full=True,
 )

@@ -50,7 +50,7 @@ problems = ["moe-tiny"]
 strategies = ["fsdp2"]
 dtypes = ["bfloat16"]
 frameworks = "deepspeed==0.15.3"
-faults = ["zero@expert"]
+faults = ["zero:expert"]
 layouts = ["dp4.ep2.accum3"]
 options = { reshard = "false" }
 full = true
@@ -62,7 +62,7 @@ full = true
             layout=Layout(dp=4, ep=2, accum=3),
             dtype="bfloat16",
             framework="deepspeed==0.15.3",
-            fault="zero@expert",
+            fault="zero:expert",
             options={"reshard": "false"},
             full=True,
         ),
@@ -111,6 +111,7 @@ def test_defaults_fill_what_a_table_leaves_out() -> None:
         (HEAD + "options = { reshard = false }", "options: expected a table of texts", ""),
         (HEAD + 'frameworks = "deepspeed"', "frameworks: expected releases .*'deepspeed'", "deepspeed==0.15.3"),
         (HEAD + 'frameworks = "deepsped==1.0"', "frameworks: .*'deepsped==1.0'", "choose from deepspeed"),
+        (HEAD + 'faults = "zro:expert"', "faults: expected faults .*'zro:expert'", "did you mean 'zero'"),
         (HEAD + "full = 1", "full: expected true or false", ""),
         (HEAD + "exclude = { dp = 1 }", "exclude: expected a list", ""),
         (HEAD + 'exclude = [{ stratgy = "ddp" }]', "m.toml:4: .*exclude: stratgy", "did you mean 'strategy'"),

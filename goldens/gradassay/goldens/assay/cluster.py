@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from gradassay.goldens.assay.fits import Fitter
 from gradassay.goldens.assay.result import Pattern
 from gradassay.goldens.assay.scale import Scale, matching
-from gradassay.goldens.assay.shapes import Geometric, Setting, Shape, Uniform, known_shapes, read_shapes
+from gradassay.goldens.assay.shapes import Geometric, Setting, Shape, Subset, Uniform, known_shapes, read_shapes
 from gradassay.goldens.assay.system import FIT_MARGIN, System, solve_lines
 
 # A law is worth more than the numbers it explains only where it is right about so many more bits than it takes to write.
-LEAST_EVIDENCE = 6.0
+LEAST_EVIDENCE = 10.0
 _UNMATCHED_SCALE_BITS = 12.0
 _SHIFT_BITS = 0.6
 _PROBES = 6
@@ -81,8 +81,8 @@ class _Search:
         self.setting = setting
         self.fitter = Fitter(systems, setting)
         self.along = np.array([system.tolerance.scale for system in systems])
-        self.evidence = np.array([system.evidence for system in systems])
-        self.one_number = self.evidence / np.array([max(1, system.rank) for system in systems])
+        self.evidence = np.array([system.evidence_bits for system in systems])
+        self.precision = np.array([system.precision_bits for system in systems])
         self.expert = np.array([system.parameter.family == "expert" for system in systems], dtype=bool)
         self.owned = np.array([system.owned for system in systems], dtype=bool)
         self.stages = 1 + max((system.parameter.stage for system in systems), default=0)
@@ -109,8 +109,10 @@ class _Search:
             )
             evidence = float(self.evidence[group].sum()) - bits
             if not named:
-                evidence -= float(self.one_number[group].max())
-            if evidence >= LEAST_EVIDENCE or isinstance(shape, Uniform):
+                evidence -= float(self.precision[group].max())
+            fitted = not named or (isinstance(shape, Subset) and shape.ratio is not None and not shape.ratio.named)
+            enough = evidence >= LEAST_EVIDENCE and (not fitted or bool(fits.close[group].all()))
+            if enough or isinstance(shape, Uniform):
                 yield _Candidate(
                     shape=shape,
                     members=group,

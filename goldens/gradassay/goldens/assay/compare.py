@@ -163,6 +163,9 @@ def _verdict(
     """The run's verdict and, unless it agrees or diverges, the reason. Nothing unmatched or unseen is ever a pass."""
     if findings:
         return Verdict.DIVERGE, ""
+    reshaped = [name for name in extra if name in missing]
+    if reshaped:
+        return Verdict.INCOMPARABLE, f"record and golden disagree about the shape of {_some(reshaped)}"
     if extra:
         also = f"; the golden has {_some(missing)} that the record lacks" if missing else ""
         return Verdict.INCOMPARABLE, f"the record has {_some(extra)} that the golden does not know{also}"
@@ -182,7 +185,8 @@ def _verdict(
     unseen = [p.name for p in health.parameters if p.verdict is Verdict.INCONCLUSIVE]
     if unseen:
         return Verdict.INCONCLUSIVE, (
-            f"no unit of layout {evidence.setting.layout} has a gradient for {_some(unseen)}: use more units"
+            f"in layout {evidence.setting.layout} no unit has a gradient, or nothing is left of their sum, "
+            f"for {_some(unseen)}: use more units"
         )
     return Verdict.AGREE, ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from gradassay.goldens.assay.scale import sizes
@@ -38,7 +39,7 @@ def evaluate(formula: str, values: Mapping[str, float]) -> float:
 
     try:
         return walk(ast.parse(formula, mode="eval").body)
-    except (SyntaxError, ZeroDivisionError, OverflowError) as error:
+    except (ArithmeticError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError) as error:
         raise UsageError(f"scale {formula!r} is not a formula: {error}") from error
 
 
@@ -46,7 +47,8 @@ def declared(convention: Mapping[str, Any]) -> dict[str, str]:
     """Scale by family ("all" for every one), from {"expert": "1/ep"} or {"families": ["expert"], "scale": "1/ep"}."""
     if "scale" in convention:
         families = convention.get("families", "all")
-        return dict.fromkeys([families] if isinstance(families, str) else families, str(convention["scale"]))
+        named = families if isinstance(families, list) else [families]
+        return dict.fromkeys(map(str, named), str(convention["scale"]))
     unreadable = {key: value for key, value in convention.items() if not isinstance(value, str | int | float)}
     if unreadable:
         raise UsageError(
@@ -60,8 +62,15 @@ def declared_scales(header: RecordHeader, parameters: Sequence[Parameter]) -> li
     """The declared factor of each parameter, 1 where nothing is declared; raises UsageError for what cannot be used."""
     values = sizes(header.layout)
     by_family = {family: evaluate(scale, values) for family, scale in declared(header.convention).items()}
+    families = {"all"} | {parameter.family for parameter in (*header.parameters, *parameters)}
+    unknown = sorted(by_family.keys() - families)
+    if unknown:
+        raise UsageError(
+            f"convention: no parameter is of family {', '.join(unknown)}",
+            hint=f"families are {', '.join(sorted(families))}",
+        )
     for family, scale in by_family.items():
-        if not scale:
-            raise UsageError(f"convention: the scale of {family!r} is zero")
+        if not scale or not isfinite(scale):
+            raise UsageError(f"convention: the scale of {family!r} is {scale}, which nothing can be divided by")
     everywhere = by_family.get("all", 1.0)
     return [by_family.get(parameter.family, everywhere) for parameter in parameters]

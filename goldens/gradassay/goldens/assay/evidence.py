@@ -22,7 +22,8 @@ class Evidence:
     basis: [U, P, 1024], every unit's own gradient. true: [U], by how much each counts in the truth. truth, measured:
     [P, 1024]. copies: [R, P, 1024] of what ranks hold whole, or None. terms: the truth of each term of the objective,
     [P, 1024]. history: [P, 1024], the gradient of the step before, or None. norm2, nonfinite, present: [P], as captured.
-    storage: relative rounding of the record's sketches.
+    storage: relative rounding of the record's sketches. cancelled: [P], at least 1, by how much units outweigh the truth
+    that they add up to, infinite where nothing is left of them: rounding happens to units, and grows by that in the truth.
     """
 
     setting: Setting
@@ -38,6 +39,7 @@ class Evidence:
     nonfinite: NDArray[np.int64]
     present: NDArray[np.uint8]
     storage: float
+    cancelled: NDArray[np.float64]
 
     def units(self, index: int) -> NDArray[np.float64]:
         """[U, 1024]: every unit's gradient of one parameter times its true coefficient."""
@@ -62,6 +64,7 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
     parameters = tuple(_merged(golden.header.parameters[a], record.header.parameters[b]) for a, b in pairs)
     true = golden.true_coefficients(layout.units)
     units = _rows(basis.sketch[: layout.units], there)
+    truth = np.tensordot(true, units, 1)
     declared = np.array(declared_scales(record.header, parameters))[:, None]
     measured = capture.sketch[here]
     copies = capture.rank_sketch[:, here] / declared if capture.rank_sketch is not None else None
@@ -72,7 +75,7 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
         parameters=parameters,
         basis=units,
         true=true,
-        truth=np.tensordot(true, units, 1),
+        truth=truth,
         measured=measured / declared,
         copies=copies,
         terms={
@@ -83,7 +86,17 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
         nonfinite=capture.nonfinite[here],
         present=capture.present[here],
         storage=2.0**-24 if single else 0.0,
+        cancelled=_cancelled(true, units, truth),
     )
+
+
+def _cancelled(
+    true: NDArray[np.float64], units: NDArray[np.float64], truth: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    entered = np.sqrt(np.einsum("u,upk,upk->p", true**2, units, units))
+    left = np.linalg.norm(truth, axis=1)
+    ratio: NDArray[np.float64] = np.divide(entered, left, out=np.where(entered > 0, np.inf, 1.0), where=left > 0)
+    return np.maximum(1.0, ratio)
 
 
 def _rows(sketch: NDArray[np.float64], rows: list[int]) -> NDArray[np.float64]:

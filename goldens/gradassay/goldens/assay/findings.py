@@ -96,18 +96,15 @@ def _is_a_number(found: Cluster, evidence: Evidence) -> bool:
 
 
 def _system(evidence: Evidence, health: Health, index: int) -> System:
-    parameter = evidence.parameters[index]
-    if evidence.copies is not None and parameter.shards is None:
-        holders = np.flatnonzero(evidence.copies[:, index].any(axis=1)).tolist()
-        if len(holders) == 1:
-            parameter = replace(parameter, shards=((holders[0], 0, parameter.numel),))
+    copies = evidence.copies[:, index] if evidence.copies is not None else None
+    alone = copies is not None and np.count_nonzero(copies.any(axis=1)) == 1
     return build_system(
         index,
-        parameter,
+        evidence.parameters[index],
         health.tolerances[index] or _LOOSE,
         evidence.units(index),
         evidence.measured[index],
-        evidence.copies[:, index] if evidence.copies is not None and index in health.copied else None,
+        copies if alone or index in health.copied else None,
     )
 
 

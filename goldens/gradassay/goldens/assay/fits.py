@@ -15,6 +15,7 @@ from gradassay.goldens.assay.system import FIT_MARGIN, Block, System
 # A law is accepted where it leaves no more than so many times the rounding that is seen in other directions in those in
 # which weights on units could have explained what it leaves.
 _WITHIN_MARGIN = 4.0
+_CLOSE_MARGIN = 2.0
 _LEAST_OUTSIDE = 8
 
 
@@ -23,12 +24,14 @@ class Fits:
     """The best scale of one shape for each of P parameters, and the relative residual that it leaves: [P].
 
     Both are NaN where the shape says nothing about a parameter. accepted: [P] bool, whether no more is left than rounding
-    may leave, in all and in what other weights would account for.
+    may leave, in all and in what other weights would account for. close: [P] bool, whether what other weights would account
+    for is no more than the rounding that is seen in other directions.
     """
 
     scale: NDArray[np.float64]
     residual: NDArray[np.float64]
     accepted: NDArray[np.bool_]
+    close: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +97,15 @@ class Fitter:
         expected = beyond * total([stack.ranks for stack, _ in judged]) / np.maximum(outside, 1)
         size = np.abs(scale) * np.sqrt(norm2)
         size[size == 0] = np.nan
-        residual = np.sqrt(beyond + within) / size
-        allowed = np.maximum(_WITHIN_MARGIN * np.sqrt(expected) / size, FIT_MARGIN * self._along)
-        accepted = (residual <= FIT_MARGIN * self._error) & (
-            (outside < _LEAST_OUTSIDE) | (np.sqrt(within) / size <= allowed)
+        residual, within = np.sqrt(beyond + within) / size, np.sqrt(within) / size
+        rounding, judged_by = np.sqrt(expected) / size, outside >= _LEAST_OUTSIDE
+        allowed = np.maximum(_WITHIN_MARGIN * rounding, FIT_MARGIN * self._along)
+        return Fits(
+            scale=scale,
+            residual=residual,
+            accepted=(residual <= FIT_MARGIN * self._error) & (~judged_by | (within <= allowed)),
+            close=judged_by & (within <= _CLOSE_MARGIN * rounding),
         )
-        return Fits(scale=scale, residual=residual, accepted=accepted)
 
 
 def _stacked(members: Sequence[tuple[int, Block]]) -> _Stack:

@@ -9,7 +9,7 @@ from math import isfinite
 import numpy as np
 
 from gradassay.goldens.assay.evidence import Evidence
-from gradassay.goldens.assay.noise import Tolerance, family_scale, tolerance
+from gradassay.goldens.assay.noise import Tolerance, family_scale, relaxed, tolerance
 from gradassay.goldens.assay.result import ParameterVerdict, Pattern, Verdict
 from gradassay.goldens.header import NoiseFloor
 from gradassay.goldens.sketch import BUCKETS
@@ -51,7 +51,10 @@ def examine(evidence: Evidence, noise: Mapping[str, NoiseFloor]) -> Health:
         allowed = None
         if floor is not None:
             elements = min(parameter.numel, BUCKETS)
-            allowed = tolerance(floor, tests=count, elements=elements, storage=evidence.storage)
+            allowed = relaxed(
+                tolerance(floor, tests=count, elements=elements, storage=evidence.storage),
+                float(evidence.cancelled[index]),
+            )
         tolerances.append(allowed)
         pattern = _broken(evidence, index)
         if pattern is not None:
@@ -85,7 +88,8 @@ def _broken(evidence: Evidence, index: int) -> Pattern | None:
         return Pattern.NON_FINITE
     if not evidence.present[index]:
         return Pattern.MISSING if expected else None
-    if not evidence.measured[index].any() and evidence.truth[index].any() and _copies(evidence, index) is None:
+    held = evidence.measured[index].any() or (evidence.copies is not None and evidence.copies[:, index].any())
+    if evidence.truth[index].any() and not held:
         return Pattern.ZERO
     return None
 
@@ -124,6 +128,8 @@ def _judge(
     verdict, note = Verdict.AGREE, ""
     if pattern is not None:
         verdict, note = Verdict.DIVERGE, pattern.value
+        if pattern is Pattern.ZERO and evidence.norm2[index]:
+            note = f"the sketch is zero, though its norm is said to be {evidence.norm2[index] ** 0.5:.3g}"
     elif distance is None:
         measured = bool(evidence.measured[index].any())
         verdict = Verdict.DIVERGE if measured else Verdict.INCONCLUSIVE
@@ -132,6 +138,8 @@ def _judge(
         verdict, note = Verdict.INCONCLUSIVE, f"no noise floor for family {parameter.family}"
     elif distance.error > allowed.error or abs(distance.ratio - 1) > allowed.scale:
         verdict = Verdict.DIVERGE
+    elif allowed.error >= 1 and distance.error > allowed.error / evidence.cancelled[index]:
+        verdict, note = Verdict.INCONCLUSIVE, "units cancel to less than their rounding"
     return ParameterVerdict(
         name=parameter.name,
         family=parameter.family,
@@ -169,7 +177,9 @@ def _judge_families(
         ratios = [verdicts[i].ratio for i in members if verdicts[i].verdict is Verdict.AGREE]
         if len(ratios) < 2 or len(ratios) < len(members):
             continue
-        sizes = np.array([min(evidence.parameters[i].numel, BUCKETS) for i in members], dtype=np.float64)
+        sizes = (
+            np.array([min(evidence.parameters[i].numel, BUCKETS) for i in members]) / evidence.cancelled[members] ** 2
+        )
         mean = float(np.average([ratio for ratio in ratios if ratio is not None], weights=sizes))
         allowed = _family_scale(evidence, floor, family)
         if abs(mean - 1) <= allowed:

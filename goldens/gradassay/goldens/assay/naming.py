@@ -9,7 +9,6 @@ from itertools import product
 import numpy as np
 
 from gradassay.goldens.assay.cluster import Cluster, description_bits, named_scales, same_numbers
-from gradassay.goldens.assay.fits import Fitter
 from gradassay.goldens.assay.result import Law, Pattern
 from gradassay.goldens.assay.scale import Scale, matching, number
 from gradassay.goldens.assay.shapes import (
@@ -96,11 +95,10 @@ def _formulas(cluster: Cluster, setting: Setting, subject: Subject) -> Iterator[
     shapes = list(known_shapes(setting, stages=len({place.stage for place in places}), owners=owners))
     if setting.layout.accum == 1:
         yield from _without_accumulation(cluster, setting, subject)
-    fitter = Fitter(cluster.systems[:1], setting)
     for shape in [cluster.shape, *(shape for shape in shapes if shape != cluster.shape)]:
         scale = cluster.scale
         if shape != cluster.shape:
-            found = _scale_of(shape, fitter, cluster, setting)
+            found = _scale_of(shape, cluster, setting)
             if found is None:
                 continue
             scale = found
@@ -127,13 +125,17 @@ def _without_accumulation(cluster: Cluster, setting: Setting, subject: Subject) 
                 yield replace(formula, bits=description_bits(shape, match, expert=False))
 
 
-def _scale_of(shape: Shape, fitter: Fitter, cluster: Cluster, setting: Setting) -> float | None:
+def _scale_of(shape: Shape, cluster: Cluster, setting: Setting) -> float | None:
     """The scale with which another shape gives the very same weights, if one does."""
-    fits = fitter.fit(shape)
-    if not fits.accepted[0]:
-        return None
-    scale = float(fits.scale[0])
-    same = same_numbers(cluster.shape, cluster.scale, shape, scale, cluster.systems, setting)
+    places = {block.place for system in cluster.systems for block in system.blocks}
+    pairs = [(cluster.shape.weights(setting, place), shape.weights(setting, place)) for place in places]
+    along, norm2 = 0.0, 0.0
+    for here, there in pairs:
+        if here is None or there is None:
+            return None
+        along, norm2 = along + float(np.vdot(here, there)), norm2 + float(np.vdot(there, there))
+    scale = cluster.scale * along / norm2 if norm2 else 0.0
+    same = scale and same_numbers(cluster.shape, cluster.scale, shape, scale, cluster.systems, setting)
     return scale if same else None
 
 

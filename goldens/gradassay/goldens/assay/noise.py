@@ -47,6 +47,11 @@ def tolerance(floor: NoiseFloor, *, tests: int, elements: float, storage: float 
     return Tolerance(error=sqrt(error**2 + storage**2), scale=min(error, along) + storage)
 
 
+def relaxed(allowed: Tolerance, factor: float) -> Tolerance:
+    """The tolerance where rounding is `factor` times as large relative to the truth."""
+    return Tolerance(error=allowed.error * factor, scale=allowed.scale * factor)
+
+
 def family_scale(floor: NoiseFloor, *, parameters: int, elements: float, storage: float = 0.0) -> float:
     """The |ratio - 1| that a family of `parameters` stays within when their ratios are averaged.
 

@@ -103,4 +103,5 @@ def _gather(a: Record, b: Record, key: str) -> Evidence:
         nonfinite=two.nonfinite[here] + one.nonfinite[there],
         present=two.present[here],
         storage=2.0**-23,
+        cancelled=np.ones(len(parameters)),
     )

@@ -46,7 +46,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """One parameter: its blocks, and what honest rounding leaves of it. copied: a block is one rank's copy of the whole."""
+    """One parameter: its blocks, and what honest rounding leaves of it. copied: each is one rank's copy of the whole."""
 
     index: int
     parameter: Parameter
@@ -60,15 +60,18 @@ class System:
         return any(block.place.owner is not None for block in self.blocks)
 
     @property
-    def rank(self) -> int:
-        """How many numbers weights on the units can account for at most; copies of a number count once."""
-        blocks = sum(block.rank for block in self.blocks)
-        return min(blocks, self.parameter.numel) if self.copied else blocks
+    def precision_bits(self) -> float:
+        """How precisely one number of an honest gradient is known."""
+        return -log2(min(0.5, FIT_MARGIN * self.tolerance.error))
 
     @property
-    def evidence(self) -> float:
-        """Bits that a wrong law would have to get right by luck: the precision of every number that it accounts for."""
-        return self.rank * -log2(min(0.5, FIT_MARGIN * self.tolerance.error))
+    def evidence_bits(self) -> float:
+        """What a wrong law would have to get right by luck: the precision of every number that weights account for.
+
+        Copies of a number count once.
+        """
+        rank = sum(block.rank for block in self.blocks)
+        return self.precision_bits * (min(rank, self.parameter.numel) if self.copied else rank)
 
 
 def build_system(
@@ -82,7 +85,7 @@ def build_system(
     """The system of one parameter.
 
     units: [U, 1024], every unit's gradient times its true coefficient. measured: [1024]. copies: [R, 1024], each rank's
-    own copy where ranks hold copies that differ (zero rows elsewhere), else None.
+    own copy where copies differ or one rank alone holds it (zero rows elsewhere), else None.
     """
     blocks: list[Block] = []
     if copies is not None:
@@ -94,7 +97,11 @@ def build_system(
             if buckets.any() and (units[:, buckets].any() or measured[buckets].any()):
                 blocks.append(_block(Place(owner, parameter.stage), units[:, buckets], measured[buckets]))
     return System(
-        index=index, parameter=parameter, tolerance=tolerance, blocks=tuple(blocks), copied=copies is not None
+        index=index,
+        parameter=parameter,
+        tolerance=tolerance,
+        blocks=tuple(blocks),
+        copied=copies is not None and len(blocks) > 1,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,7 +211,7 @@ def _scaled_by_owner(systems: Sequence[System], evidence: Evidence) -> Wider | N
     factors: dict[int, list[float]] = defaultdict(list)
     explained, unsure, residuals = [], [], []
     for system, fits in zip(systems, _factors_by_owner(systems, setting), strict=True):
-        good = {owner: factor for owner, (factor, left) in fits.items() if left <= FIT_MARGIN * system.tolerance.error}
+        good = {owner: factor for owner, (factor, left) in fits.items() if isfinite(left)}
         if not fits or len(good) < len(fits):
             continue
         if len(fits) < 2 or min(system.parameter.numel, BUCKETS) < len(fits) + _LEAST_ELEMENTS:
@@ -226,6 +226,8 @@ def _scaled_by_owner(systems: Sequence[System], evidence: Evidence) -> Wider | N
     ranks = sorted(factors)
     levels = {rank: float(np.median(factors[rank])) for rank in ranks}
     tolerance = 3 * max(system.tolerance.scale for system in explained)
+    if np.ptp(list(levels.values())) <= tolerance * max(map(abs, levels.values())):
+        return None
     explained += [
         system
         for system, good in unsure
@@ -256,7 +258,7 @@ def _scaled_by_owner(systems: Sequence[System], evidence: Evidence) -> Wider | N
 
 
 def _factors_by_owner(systems: Sequence[System], setting: Setting) -> list[dict[int, tuple[float, float]]]:
-    """For each parameter and each rank, the factor that explains what it owns, or its copy, best, and what that leaves."""
+    """For each parameter and rank, the factor that explains what it owns, or its copy, and what that leaves (else NaN)."""
     owned = [
         (place, block.place.owner, replace(system, blocks=(block,)))
         for place, system in enumerate(systems)
@@ -265,7 +267,8 @@ def _factors_by_owner(systems: Sequence[System], setting: Setting) -> list[dict[
     ]
     fits = Fitter([system for _, _, system in owned], setting).fit(Uniform())
     found: list[dict[int, tuple[float, float]]] = [{} for _ in systems]
-    for (place, owner, _), factor, residual in zip(owned, fits.scale.tolist(), fits.residual.tolist(), strict=True):
+    left = np.where(fits.accepted, fits.residual, np.nan)
+    for (place, owner, _), factor, residual in zip(owned, fits.scale.tolist(), left.tolist(), strict=True):
         found[place][owner] = (factor, residual)
     return found
 

@@ -73,7 +73,8 @@ class _Kept(InjectableFault):
                 raise self.useless(site)
 
     def expected(self, site: Site) -> tuple[Expected, ...]:
-        """One law for each kind of group."""
+        """One law for each kind of group; a public report is of one."""
+        families = self._families(site)
         return tuple(
             Expected(
                 pattern=self.pattern,
@@ -81,9 +82,9 @@ class _Kept(InjectableFault):
                     self.text(site, group, scale) for scale in spellings(self.scale(site, group), site.layout)
                 ),
                 parameters=frozenset(parameter.name for parameter in members),
-                reports=self.reports(),
+                reports=self.reports() if len(families) == 1 else (),
             )
-            for group, members in self._families(site).items()
+            for group, members in families.items()
         )
 
     def interference(self, site: Site) -> Interference:

@@ -13,6 +13,7 @@ from gradassay.goldens.errors import InvalidFile, UsageError
 from gradassay.goldens.layout import Layout
 from gradassay.harness.cell import DTYPES
 from gradassay.harness.environments import parse
+from gradassay.harness.faults import parse_fault
 from gradassay.harness.problems import load_problem
 from gradassay.harness.strategies import STRATEGIES
 
@@ -99,6 +100,11 @@ def check_table(where: Where, content: Mapping[str, Any]) -> Table:
             parse(name)
         except UsageError as error:
             where.refuse("frameworks", "releases as in deepspeed==0.15.3", repr(name), hint=error.hint)
+    for name in filter(None, names["faults"]):
+        try:
+            parse_fault(name)
+        except UsageError as error:
+            where.refuse("faults", "faults that can be injected", f"{name!r} ({error.message})", hint=error.hint)
     return Table(
         where=where,
         problems=names["problems"],

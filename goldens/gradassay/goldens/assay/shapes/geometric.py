@@ -33,17 +33,24 @@ class Geometric:
             return None
         return np.tile(base ** (steps if self.rising else -steps).astype(np.float64), (layout.dp, 1))
 
+    @property
+    def _shifts(self) -> dict[Scale, int]:
+        """Scales that only shift the exponent, with the power of the base that they are."""
+        return {
+            Scale(
+                powers=tuple((name, exponent * power) for name, exponent in self.base.powers if power),
+                constant=self.base.constant**power,
+            ): power
+            for power in (-2, -1, 0, 1, 2)
+        }
+
     def shift(self, scale: Scale) -> int | None:
         """The power of its own base that a scale is, where it is one of at most 2."""
-        for power in (-2, -1, 0, 1, 2):
-            powers = tuple((name, exponent * power) for name, exponent in self.base.powers if power)
-            if scale == Scale(powers=powers, constant=self.base.constant**power):
-                return power
-        return None
+        return self._shifts.get(scale)
 
     def text(self, scale: str) -> str:
         base = str(self.base)
-        folded = {"1": 0, base: 1, f"1/{base}": -1, f"{base}**2": 2, f"{base}**-2": -2}.get(scale)
+        folded = {str(shifted): power for shifted, power in self._shifts.items()}.get(scale)
         shift = (1 if self.rising else -1) + (folded or 0)
         tail = "" if shift == 0 else f"{shift:+d}"
         if self.rising:

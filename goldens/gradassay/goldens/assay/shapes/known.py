@@ -19,7 +19,8 @@ def known_shapes(setting: Setting, *, stages: int, owners: bool) -> Iterator[Sha
     yield Uniform()
     if not setting.resolved:
         return
-    bases = [Scale(powers=((name, 1),)) for name in ("dp", "ep", "edp", "accum", "pp", "tp", "cp", "replicate")]
+    names = ("dp", "ep", "edp", "accum", "pp", "tp", "cp", "replicate")
+    bases = [Scale(powers=((name, 1),)) for name in names if name != "edp" or layout.ep > 1]
     bases.append(Scale(constant=2.0))
     bases = [base for base in bases if base.value(setting.values) != 1.0]
     if layout.accum > 1:

@@ -1,0 +1,140 @@
+"""Faults injected around real runs are detected and named, and nothing is found where none was injected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from gradassay.goldens.assay.compare import assay_record
+from gradassay.goldens.assay.result import Assay, Verdict
+from gradassay.goldens.golden import Golden
+from gradassay.goldens.layout import Layout
+from gradassay.goldens.record import read_record
+from gradassay.harness.build import build_golden
+from gradassay.harness.build.basis import basis_arrays, to_basis
+from gradassay.harness.cell import Cell
+from gradassay.harness.faults import Judgement, Site, judge, parse_fault
+from gradassay.harness.faults.before import STEP, batch_before
+from gradassay.harness.launch import Pool, run_cells
+from gradassay.harness.problems import load_problem
+
+pytestmark = pytest.mark.dist
+
+PROBLEM = "moe-tiny"
+LAYOUT = Layout(dp=4, ep=2, accum=3)
+STRATEGIES = {"ddp": LAYOUT, "fsdp2": LAYOUT, "hsdp": replace(LAYOUT, replicate=2)}
+INJECTED = [
+    ("ddp", "deepspeed-6545"),
+    ("ddp", "megatron-lm-3023"),
+    ("ddp", "nanogpt-30"),
+    ("ddp", "last-only:dense"),
+    ("ddp", "rank-subset:expert:ranks=0+2"),
+    ("ddp", "rank-disagreement"),
+    ("ddp", "term:router"),
+    ("ddp", "missing:bias"),
+    ("ddp", "zero:norm"),
+    ("fsdp2", "megatron-lm-3023"),
+    ("fsdp2", "unreduced"),
+    ("fsdp2", "stale:router"),
+    ("fsdp2", "permuted:expert"),
+    ("fsdp2", "non-finite:embedding"),
+    ("fsdp2", "precision:dense"),
+    ("fsdp2", "unexplained:bias"),
+    ("fsdp2", "clipped"),
+    ("fsdp2", "sign:expert"),
+    ("fsdp2", "micro-subset:norm"),
+    ("hsdp", "unreduced:group=rank"),
+    ("hsdp", "unreduced:dense"),
+    ("hsdp", "rank-disagreement:ranks=1"),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """golden: of the first units, with the step before. assays: by (strategy, fault as text)."""
+
+    golden: Golden
+    assays: dict[tuple[str, str], Assay]
+
+    def judge(self, strategy: str, injected: str, *, as_if: str = "") -> Judgement:
+        """The judgement of what was injected, `as_if` it had been another fault."""
+        layout = STRATEGIES[strategy]
+        site = Site(problem=load_problem(PROBLEM), layout=layout, strategy=strategy)
+        return judge(parse_fault(as_if or injected), self.assays[strategy, injected], self.golden, site)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """All runs, in one pool."""
+    folder = tmp_path_factory.mktemp("faults")
+    healthy = [Cell(problem=PROBLEM, strategy=strategy, layout=layout) for strategy, layout in STRATEGIES.items()]
+    faulty = [
+        Cell(problem=PROBLEM, strategy=strategy, layout=STRATEGIES[strategy], fault=fault)
+        for strategy, fault in INJECTED
+    ]
+    single = Cell(problem=PROBLEM, strategy="single", layout=Layout(accum=LAYOUT.units))
+    with Pool() as pool:
+        golden = _cut(build_golden(PROBLEM, "float32", [*healthy, single], pool=pool, folder=folder / "references"))
+        outcomes = run_cells([*healthy, *faulty], folder, pool)
+    assays = {
+        (outcome.cell.strategy, outcome.cell.fault): assay_record(read_record(outcome.require()), golden)
+        for outcome in outcomes
+    }
+    return Runs(golden=golden, assays=assays)
+
+
+def _cut(golden: Golden) -> Golden:
+    """The golden of no more units than the layout has, together with the step before."""
+    problem, units = load_problem(PROBLEM), LAYOUT.units
+    now = golden.bases[1]
+    basis = replace(
+        now,
+        sketch=now.sketch[:units],
+        norm2=now.norm2[:units],
+        terms={term: sketch[:units] for term, sketch in now.terms.items()},
+    )
+    before = to_basis(basis_arrays(problem, [batch_before(problem, unit) for unit in range(units)]))
+    header = replace(golden.header, units=golden.header.units[:units])
+    return replace(golden, header=header, bases={STEP: before, 1: basis})
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_without_a_fault_the_same_cell_agrees(runs: Runs, strategy: str):
+    assay = runs.assays[strategy, ""]
+    assert assay.verdict is Verdict.AGREE
+    assert not assay.findings
+
+
+@pytest.mark.parametrize(("strategy", "fault"), INJECTED)
+def test_a_fault_is_detected_and_named(runs: Runs, strategy: str, fault: str):
+    judgement = runs.judge(strategy, fault)
+    assert judgement.detected
+    assert not judgement.complaints
+    assert judgement.named
+
+
+def test_formulas_are_those_of_the_public_reports(runs: Runs):
+    assert runs.judge("ddp", "deepspeed-6545").laws == ("uniform: w[r,m] = ep",)
+    assert runs.judge("fsdp2", "megatron-lm-3023").laws == ("geometric: w[r,m] = dp**(m-M+2)",)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "injected", "as_if"),
+    [
+        ("ddp", "deepspeed-6545", "sign:expert"),
+        ("ddp", "deepspeed-6545", "uniform:all:scale=ep"),
+        ("ddp", "deepspeed-6545", "uniform:expert:scale=1/ep"),
+        ("ddp", "last-only:dense", "last-only:norm"),
+        ("ddp", "last-only:dense", "last-only:dense:scale=accum"),
+        ("ddp", "", "sign"),
+        ("fsdp2", "permuted:expert", "permuted:dense"),
+        ("fsdp2", "unexplained:bias", "precision:bias"),
+        ("fsdp2", "megatron-lm-3023", "geometric:scale=1"),
+        ("hsdp", "unreduced:dense", "unreduced:dense:group=rank"),
+    ],
+)
+def test_another_fault_is_not_taken_for_it(runs: Runs, strategy: str, injected: str, as_if: str):
+    judgement = runs.judge(strategy, injected, as_if=as_if)
+    assert judgement.complaints
+    assert not judgement.named

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 from gradassay.goldens.errors import UsageError
 from gradassay.goldens.layout import Layout
 from gradassay.harness.cell import DTYPES, Cell
-from gradassay.harness.matrix import misfit
+from gradassay.harness.matrix import misfit, parse_matrix
 from gradassay.harness.problems import load_problem
 from gradassay.harness.strategies import STRATEGIES, load
 from gradassay.harness.strategies.protocol import Plan, check_plan
@@ -35,3 +36,23 @@ def test_agrees_with_what_strategies_say() -> None:
         refused, possible = refused + (not runs), possible + runs
     assert wrong == []
     assert min(refused, possible) > 100
+
+
+def test_a_fault_is_left_out_where_it_cannot_be_injected() -> None:
+    text = """[[matrix]]
+problems = "moe-tiny"
+strategies = ["ddp", "zero1"]
+faults = ["linear", "rank-disagreement"]
+dp = 2
+accum = [1, 2]
+"""
+    matrix = parse_matrix(text, Path("m.toml"))
+    kept = [(cell.strategy, cell.fault, cell.layout.accum) for cell in matrix.cells]
+    assert kept == [
+        ("ddp", "linear", 2),
+        ("ddp", "rank-disagreement", 1),
+        ("ddp", "rank-disagreement", 2),
+        ("zero1", "linear", 2),
+    ]
+    assert sum(matrix.skipped.values()) == 4
+    assert matrix.skipped["fault linear: needs accum > 1"] == 2

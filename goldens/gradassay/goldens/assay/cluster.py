@@ -19,6 +19,7 @@ from gradassay.goldens.assay.system import FIT_MARGIN, System, solve_lines
 LEAST_EVIDENCE = 10.0
 _UNMATCHED_SCALE_BITS = 12.0
 _SHIFT_BITS = 0.6
+_NATURAL_BITS = 1.0
 _PROBES = 6
 
 
@@ -162,13 +163,19 @@ def _alike(
 def named_scales(shape: Shape, scale: float, setting: Setting, *, relative_tolerance: float) -> list[Scale]:
     """The scales of sizes that may be behind the size of a fitted one; a factor over all units that is off is not 1."""
     found = matching(abs(scale), setting.values, relative_tolerance=relative_tolerance)
+    if isinstance(shape, Subset) and shape.ratio is None and shape.natural not in found:
+        natural = shape.natural.value(setting.values)
+        found += [shape.natural] * (abs(natural / abs(scale) - 1) <= relative_tolerance)
     return [] if isinstance(shape, Uniform) and scale > 0 and found[:1] == [Scale()] else found
 
 
 def description_bits(shape: Shape, scale: Scale, *, expert: bool) -> float:
-    """Length of the text of a shape with a scale; a power of a series' own base only shifts its exponent."""
-    shift = shape.shift(scale) if isinstance(shape, Geometric) else None
-    return shape.bits + (scale.bits(expert=expert) if shift is None else _SHIFT_BITS * abs(shift))
+    """Length of the text of a shape with a scale; some scales follow from the shape and hardly add to it."""
+    if isinstance(shape, Geometric) and (shift := shape.shift(scale)) is not None:
+        return shape.bits + _SHIFT_BITS * abs(shift)
+    if isinstance(shape, Subset) and shape.ratio is None and scale == shape.natural:
+        return shape.bits + _NATURAL_BITS
+    return shape.bits + scale.bits(expert=expert)
 
 
 def same_numbers(

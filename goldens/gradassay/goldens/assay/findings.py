@@ -17,7 +17,7 @@ from gradassay.goldens.assay.naming import Subject, name_law
 from gradassay.goldens.assay.noise import Tolerance
 from gradassay.goldens.assay.result import Finding, Law, OwnerWeights, Pattern, Verdict
 from gradassay.goldens.assay.sentence import finding_sentence
-from gradassay.goldens.assay.shapes import Setting, Uniform
+from gradassay.goldens.assay.shapes import Setting, Subset, Uniform
 from gradassay.goldens.assay.system import FIT_MARGIN, Block, System, build_system, solve
 from gradassay.goldens.assay.wider import Wider, listed, wider
 from gradassay.goldens.faults import look_alikes
@@ -85,7 +85,9 @@ def _prefer_wider(
 
 
 def _is_a_number(found: Cluster, evidence: Evidence) -> bool:
-    """Whether a cluster claims little: one factor that no size explains, that too few numbers bear out, or of one rank."""
+    """Whether a cluster claims little: a factor or ratio that no size explains, that few numbers bear out, or of one rank."""
+    if isinstance(found.shape, Subset):
+        return found.shape.ratio is not None and not found.shape.ratio.named
     if not isinstance(found.shape, Uniform):
         return False
     owners = {block.place.owner for system in found.systems for block in system.blocks}

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradassay.goldens.assay.shapes import Place, Setting, Shape
-from gradassay.goldens.assay.system import FIT_MARGIN, Block, System
+from gradassay.goldens.assay.system import FIT_MARGIN, LEAST_OUTSIDE, Block, System
 
 # A law is accepted where it leaves no more than so many times the rounding that is seen in other directions in those in
 # which weights on units could have explained what it leaves.
 _WITHIN_MARGIN = 4.0
 _CLOSE_MARGIN = 2.0
-_LEAST_OUTSIDE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +24,7 @@ class Fits:
 
     Both are NaN where the shape says nothing about a parameter. accepted: [P] bool, whether no more is left than rounding
     may leave, in all and in what other weights would account for. close: [P] bool, whether what other weights would account
-    for is no more than the rounding that is seen in other directions.
+    for is, where it can be seen, no more than the rounding in other directions.
     """
 
     scale: NDArray[np.float64]
@@ -98,13 +97,13 @@ class Fitter:
         size = np.abs(scale) * np.sqrt(norm2)
         size[size == 0] = np.nan
         residual, within = np.sqrt(beyond + within) / size, np.sqrt(within) / size
-        rounding, judged_by = np.sqrt(expected) / size, outside >= _LEAST_OUTSIDE
+        rounding, judged_by = np.sqrt(expected) / size, outside >= LEAST_OUTSIDE
         allowed = np.maximum(_WITHIN_MARGIN * rounding, FIT_MARGIN * self._along)
         return Fits(
             scale=scale,
             residual=residual,
             accepted=(residual <= FIT_MARGIN * self._error) & (~judged_by | (within <= allowed)),
-            close=judged_by & (within <= _CLOSE_MARGIN * rounding),
+            close=~judged_by | (within <= _CLOSE_MARGIN * rounding),
         )
 
 

@@ -80,7 +80,11 @@ class Scale:
         below = [_power(name, -power) for name, power in self.powers if power < 0]
         exponent = log2(self.constant)
         if not exponent.is_integer():
-            above.insert(0, f"{self.constant:.9g}")
+            inverse = 1 / self.constant
+            if self.powers and round(inverse) == inverse:
+                below.append(f"{inverse:.0f}")
+            else:
+                above.insert(0, f"{self.constant:.9g}")
         elif exponent > 0:
             above.insert(0, _power("2", int(exponent)) if exponent > 3 else str(2 ** int(exponent)))
         elif exponent < 0:

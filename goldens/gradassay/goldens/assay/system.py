@@ -17,6 +17,8 @@ from gradassay.goldens.sketch import BUCKETS, SEGMENTS, segment_elements
 
 # A law is accepted where it leaves no more than this many times what an honest run would.
 FIT_MARGIN = 2.0
+# Rounding is judged by the numbers that weights on units cannot account for where there are so many.
+LEAST_OUTSIDE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class System:
     @property
     def precision_bits(self) -> float:
         """How precisely one number of an honest gradient is known."""
-        return -log2(min(0.5, FIT_MARGIN * self.tolerance.error))
+        return max((self._bits(block) for block in self.blocks), default=0.0)
 
     @property
     def evidence_bits(self) -> float:
@@ -70,8 +72,14 @@ class System:
 
         Copies of a number count once.
         """
-        rank = sum(block.rank for block in self.blocks)
-        return self.precision_bits * (min(rank, self.parameter.numel) if self.copied else rank)
+        bits = [block.rank * self._bits(block) for block in self.blocks]
+        most = self.parameter.numel * self.precision_bits
+        return min(sum(bits), most) if self.copied else sum(bits)
+
+    def _bits(self, block: Block) -> float:
+        """Precision of one direction, over which rounding spreads only where there are more numbers than weights."""
+        spread = sqrt(block.numbers) if block.numbers - block.rank >= LEAST_OUTSIDE else 1.0
+        return -log2(min(0.5, FIT_MARGIN * self.tolerance.error / spread))
 
 
 def build_system(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass, fields
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,10 +108,6 @@ class InjectableFault(ABC):
         return UsageError(
             f"{self} changes nothing in layout {site.layout} of {site.problem.name}", hint=self._needing()
         )
-
-    def reporting(self, report: str) -> Self:
-        """The same fault, asked for by the id of a public report."""
-        return replace(self, report=report)
 
     def reports(self) -> tuple[str, ...]:
         """The report to be named by an assay."""

@@ -13,7 +13,7 @@ from typing import Any
 from gradassay.goldens.errors import InvalidFile, UsageError
 from gradassay.goldens.layout import Layout
 from gradassay.harness.cell import Cell
-from gradassay.harness.matrix.fit import misfit
+from gradassay.harness.matrix.fit import fault_misfit, misfit
 from gradassay.harness.matrix.table import SIZES, Table, Where, check_table, nearest
 
 
@@ -91,7 +91,7 @@ def _combinations(table: Table, skipped: Counter[str]) -> Iterator[Cell]:
             options=table.options,
             full=table.full,
         )
-        reason = misfit(cell)
+        reason = misfit(cell) or fault_misfit(cell)
         if reason is None:
             yield cell
         elif table.layouts is not None:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from gradassay.goldens.errors import UsageError
 from gradassay.harness.cell import Cell
+from gradassay.harness.faults import Site, parse_fault
 from gradassay.harness.problems import load_problem
 
 
 def misfit(cell: Cell) -> str | None:
     """Why no rank could run this cell, in words that many cells share, or None where nothing speaks against it."""
     return _problem(cell) or _strategy(cell)
+
+
+def fault_misfit(cell: Cell) -> str | None:
+    """Why the fault that this cell names cannot be injected here, or None where nothing speaks against it."""
+    if not cell.fault:
+        return None
+    site = Site(problem=load_problem(cell.problem), layout=cell.layout, strategy=cell.strategy, dtype=cell.dtype)
+    try:
+        parse_fault(cell.fault).check(site)
+    except UsageError as error:
+        return f"fault {cell.fault}: {error.hint}"
+    return None
 
 
 def _problem(cell: Cell) -> str | None:

@@ -34,6 +34,11 @@ class Subset:
         where = 5.0 + (0.0 if self.name else 0.5 * len(self.members))
         return where + (1.0 + self.ratio.bits() + self.negative if self.ratio else 0.0)
 
+    @property
+    def natural(self) -> Scale:
+        """The scale of a mean over the members only, where nothing else counts."""
+        return Scale(powers=(("dp" if self.of_ranks else "accum", 1),), constant=1 / len(self.members))
+
     def weights(self, setting: Setting, place: Place) -> NDArray[np.float64] | None:
         layout = setting.layout
         if max(self.members) >= (layout.dp if self.of_ranks else layout.accum):

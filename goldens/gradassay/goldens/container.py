@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,6 +18,7 @@ from gradassay.goldens.errors import InvalidFile, UnknownFormat
 FORMAT = 1
 DOCUMENT = "gradassay"
 MAX_HEADER_BYTES = 100 * 2**20
+_MAX_AXES = 64
 _ITEM_BYTES = {
     "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2,
     "I8": 1, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1,
@@ -77,9 +79,16 @@ def _unique(path: Path) -> Any:
     return build
 
 
-def _json(path: Path, item: str, text: bytes | str) -> dict[str, Any]:
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON number")
+
+
+def _json(path: Path, item: str, text: object) -> dict[str, Any]:
+    if not isinstance(text, bytes | str):
+        invalid(path, item, "a JSON object as text", type(text).__name__)
     try:
-        document = json.loads(text, object_pairs_hook=_unique(path))
+        document = json.loads(text, object_pairs_hook=_unique(path), parse_constant=_no_number)
+        json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         invalid(path, item, "a JSON object", f"{type(error).__name__}: {error}")
     if not isinstance(document, dict):
@@ -134,13 +143,13 @@ def _arrays(
         if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
             invalid(path, name, "dtype, shape and data_offsets", repr(entry)[:100])
         shape, bounds = entry["shape"], entry["data_offsets"]
-        if entry["dtype"] not in _ITEM_BYTES:
-            invalid(path, f"{name}: dtype", f"one of {', '.join(_ITEM_BYTES)}", repr(entry["dtype"]))
+        if not isinstance(entry["dtype"], str) or entry["dtype"] not in _ITEM_BYTES:
+            invalid(path, f"{name}: dtype", f"one of {', '.join(_ITEM_BYTES)}", repr(entry["dtype"])[:100])
         if not _whole(shape) or not _whole(bounds) or len(bounds) != 2:
-            invalid(path, name, "whole numbers as shape and data_offsets", f"{shape!r}, {bounds!r}")
-        expected = _ITEM_BYTES[entry["dtype"]]
-        for extent in shape:
-            expected *= extent
+            invalid(path, name, "whole numbers as shape and data_offsets", f"{shape!r}, {bounds!r}"[:100])
+        if len(shape) > _MAX_AXES:
+            invalid(path, f"{name}: shape", f"at most {_MAX_AXES} axes", len(shape))
+        expected = _ITEM_BYTES[entry["dtype"]] * prod(shape)
         if bounds[1] - bounds[0] != expected:
             invalid(path, name, f"{expected} bytes for shape {shape}", f"{bounds[1] - bounds[0]} bytes")
         if start + bounds[1] > size:

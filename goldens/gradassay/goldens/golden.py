@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ from gradassay.goldens.atomic import write_atomically
 from gradassay.goldens.container import FORMAT, Container, invalid, open_container, to_bytes
 from gradassay.goldens.header import GoldenHeader, check_parameters, dump_header, parse_header
 from gradassay.goldens.sketch import BUCKETS
+
+_SKETCH = re.compile(r"basis\.([1-9][0-9]{0,8})\.sketch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +75,9 @@ def read_golden(path: Path) -> Golden:
     for family, floor in header.noise.items():
         if not (0 <= floor.q50 <= floor.q999 < np.inf and floor.samples >= 1):
             invalid(path, f"noise: {family}", "0 <= q50 <= q999 and samples of at least 1", floor)
-    steps = sorted(
-        int(name.split(".")[1])
-        for name in container.names
-        if name.startswith("basis.") and name.endswith(".sketch") and name.split(".")[1].isdigit()
-    )
+    if len(set(header.terms)) != len(header.terms):
+        invalid(path, "terms", "each name once", list(header.terms))
+    steps = sorted(int(match[1]) for name in container.names if (match := _SKETCH.fullmatch(name)))
     if 1 not in steps:
         invalid(path, "basis.1.sketch", "an array of this name", "none")
     return Golden(header=header, bases={step: _basis(container, step, header) for step in steps})

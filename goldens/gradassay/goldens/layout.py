@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 
 from gradassay.goldens.errors import UsageError
 
-_PART = re.compile(r"([a-z]+)(\d+)")
+_PART = re.compile(r"([a-z]+)([0-9]{1,9})")
+_MOST_LISTED = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +35,12 @@ class Layout:
         for name in ("ep", "replicate"):
             size = getattr(self, name)
             if self.dp % size:
-                divisors = ", ".join(str(d) for d in range(1, self.dp + 1) if self.dp % d == 0)
+                divisors = [
+                    str(divisor) for divisor in range(1, min(self.dp, _MOST_LISTED) + 1) if self.dp % divisor == 0
+                ]
                 raise UsageError(
                     f"layout: {name} = {size} does not divide dp = {self.dp}",
-                    hint=f"choose {name} from {divisors}, or a dp that is a multiple of {size}",
+                    hint=f"choose {name} from {', '.join(divisors)}, or a dp that is a multiple of {size}",
                 )
 
     @property

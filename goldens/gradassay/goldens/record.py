@@ -69,6 +69,8 @@ def read_record(path: Path) -> Record:
     keys = [str(stage) for stage in header.stages]
     if not keys or len(set(keys)) != len(keys):
         invalid(path, "stages", "at least one, each once", keys)
+    if any(not item.stage or item.step < 1 for item in header.stages):
+        invalid(path, "stages", "a stage and a step of at least 1 each", keys)
     return Record(header=header, captures={key: _capture(container, key, header) for key in keys})
 
 
@@ -98,6 +100,15 @@ def _capture(container: Container, key: str, header: RecordHeader) -> Capture:
         rank_sketch=rank_sketch,
         full=full or None,
     )
-    if (capture.nonfinite < 0).any() or (capture.present > 1).any():
-        invalid(container.path, key, "counts of at least 0 and present of 0 or 1", "others")
+    for name, wrong in (
+        ("norm2", capture.norm2 < 0),
+        ("absmax", capture.absmax < 0),
+        ("nonfinite", capture.nonfinite < 0),
+        ("present", capture.present > 1),
+    ):
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            expected = "0 or 1" if name == "present" else "at least 0"
+            found = getattr(capture, name)[place]
+            invalid(container.path, f"{key}.{name}: {header.parameters[place].name}", expected, found)
     return capture

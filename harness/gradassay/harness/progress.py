@@ -27,7 +27,7 @@ class Silent:
     """Shows nothing."""
 
     @contextmanager
-    def stage(self, title: str, total: int) -> Iterator[Advance]:  # noqa: ARG002
+    def stage(self, title: str, total: int) -> Iterator[Advance]:
         """A stage that nobody sees."""
         yield _ignore
 

@@ -21,6 +21,8 @@ _UNMATCHED_SCALE_BITS = 12.0
 _SHIFT_BITS = 0.6
 _NATURAL_BITS = 1.0
 _PROBES = 6
+# However uncertain a factor is, numbers that are further apart are not called the same.
+_LOOSEST_SCALE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +103,7 @@ class _Search:
             members = members[np.abs(fits.scale[members] - 1) > self.along[members]]
         for group in _alike(members, fits.scale, self.along):
             scale = float(np.median(fits.scale[group]))
-            tolerance = max(1.5 * float(self.along[group].min()), 1e-9)
+            tolerance = min(max(1.5 * float(self.along[group].min()), 1e-9), _LOOSEST_SCALE)
             expert = bool(self.expert[group].all())
             named = named_scales(shape, scale, self.setting, relative_tolerance=tolerance)
             bits = min(
@@ -182,7 +184,7 @@ def same_numbers(
     one: Shape, one_scale: float, two: Shape, two_scale: float, systems: Sequence[System], setting: Setting
 ) -> bool:
     """Whether two shapes with their scales give the same weights wherever these systems have a gradient."""
-    allowed = 1e-6 + 3 * min(system.tolerance.scale for system in systems)
+    allowed = min(1e-6 + 3 * min(system.tolerance.scale for system in systems), _LOOSEST_SCALE)
     for place in {block.place for system in systems for block in system.blocks}:
         first, second = one.weights(setting, place), two.weights(setting, place)
         if first is None or second is None:

@@ -14,7 +14,7 @@ from gradassay.goldens.assay.evidence import Evidence
 from gradassay.goldens.assay.fits import Fitter
 from gradassay.goldens.assay.health import Health
 from gradassay.goldens.assay.naming import Subject, name_law
-from gradassay.goldens.assay.noise import Tolerance
+from gradassay.goldens.assay.noise import LEAST_POWER, Tolerance
 from gradassay.goldens.assay.result import Finding, Law, OwnerWeights, Pattern, Verdict
 from gradassay.goldens.assay.sentence import finding_sentence
 from gradassay.goldens.assay.shapes import Setting, Subset, Uniform
@@ -228,13 +228,13 @@ class _Builder:
         solution = solve(systems, layout, noise=_noise(systems))
         inside = solution.residual <= FIT_MARGIN * _noise(systems)
         seen = solution.weights[~np.isnan(solution.weights)]
-        right = bool(len(seen) and np.abs(seen - 1).max() <= max(5 * solution.stderr, 1e-3))
+        right = bool(len(seen) and np.abs(seen - 1).max() <= min(max(5 * solution.stderr, 1e-3), LEAST_POWER - 1))
         formula, reports = "no combination of units explains it", tuple[str, ...]()
         if not len(seen):
             formula = "too few numbers to tell the weights of units"
         elif right and solution.residual <= _PRECISION_CLASS[1]:
             formula = f"weights are right, but {solution.residual:.2g} of the gradient is lost"
-            if solution.residual >= _PRECISION_CLASS[0]:
+            if solution.residual >= _PRECISION_CLASS[0] and not inside:
                 formula += ": a precision class"
                 families = {systems[0].parameter.family}
                 reports = look_alikes(Pattern.UNEXPLAINED, ["precision"], families, whole=self._all(systems))

@@ -178,12 +178,13 @@ def _clipped(cluster: Cluster, subject: Subject) -> bool:
 
 
 def separating(best: Formula, ties: Sequence[Formula], setting: Setting) -> str | None:
-    """The smallest layout in which no tie gives the numbers of the best formula."""
+    """The smallest layout in which no tie gives the numbers of the best formula, and its shape can still be seen."""
     present = setting.layout
+    least = 1 if isinstance(best.shape, Uniform) else min(2, present.accum)
     layouts = [
         Layout(dp=dp, ep=ep, accum=accum, tp=present.tp, pp=present.pp, cp=present.cp)
         for dp, ep, accum in product(range(2, 13), (1, 2, 3, 4, 6), (1, 2, 3, 4, 5))
-        if dp % ep == 0 and (ep > 1) == (present.ep > 1)
+        if dp % ep == 0 and (ep > 1) == (present.ep > 1) and accum >= least
     ]
     for layout in sorted(layouts, key=lambda layout: (layout.units, layout.dp)):
         tokens = 7.0 + 3.0 * np.arange(layout.units, dtype=np.float64).reshape(layout.dp, layout.accum)

@@ -21,6 +21,7 @@ from gradassay.goldens.sketch import BUCKETS
 
 # A gradient of fewer elements is a multiple of another one by luck.
 _LEAST_ELEMENTS = 3
+_DEVIATIONS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +51,13 @@ def wider(systems: Sequence[System], evidence: Evidence) -> tuple[list[Wider], l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Combination:
-    """Coefficients of a few columns [P, 1024], the systems that they explain, and the residual that they leave."""
+    """Coefficients of a few columns [P, 1024], the systems that they explain, and the residual that they leave.
+
+    tolerances: how far each coefficient may be off.
+    """
 
     coefficients: tuple[float, ...]
+    tolerances: tuple[float, ...]
     systems: tuple[System, ...]
     residual: float
 
@@ -77,22 +82,30 @@ def _combined(
     members = list(systems)
     while members:
         index = [system.index for system in members]
+        numbers = np.array([min(system.parameter.numel, BUCKETS) for system in members])
         norms = np.linalg.norm(evidence.measured[index], axis=1)
-        norms[norms == 0] = 1.0
-        matrix = np.stack([(column[index] / norms[:, None]).ravel() for column in columns], axis=1)
-        target = (evidence.measured[index] / norms[:, None]).ravel()
+        precision = np.sqrt(numbers) / np.where(norms == 0, 1.0, norms)
+        matrix = np.stack([(column[index] * precision[:, None]).ravel() for column in columns], axis=1)
+        target = (evidence.measured[index] * precision[:, None]).ravel()
         if np.linalg.matrix_rank(matrix) < len(columns):
             return None
         solved = np.linalg.lstsq(matrix, target)[0]
-        left = np.linalg.norm((target - matrix @ solved).reshape(len(members), -1), axis=1)
+        left = np.linalg.norm((target - matrix @ solved).reshape(len(members), -1), axis=1) / np.sqrt(numbers)
         fitting = [
             system for system, part in zip(members, left, strict=True) if part <= FIT_MARGIN * system.tolerance.error
         ]
         if len(fitting) == len(members):
-            if sum(min(system.parameter.numel, BUCKETS) for system in members) <= len(columns):
+            free = int(numbers.sum()) - len(columns)
+            if free <= 0:
                 return None
-            residual = float(np.sqrt(np.mean(left**2)))
-            return _Combination(coefficients=tuple(solved.tolist()), systems=tuple(members), residual=residual)
+            spread = np.sqrt(np.diag(np.linalg.inv(matrix.T @ matrix)) * float(numbers @ left**2) / free)
+            least = 3 * min(system.tolerance.scale for system in members)
+            return _Combination(
+                coefficients=tuple(solved.tolist()),
+                tolerances=tuple(np.maximum(_DEVIATIONS * spread, least).tolist()),
+                systems=tuple(members),
+                residual=float(np.sqrt(np.mean(left**2))),
+            )
         members = fitting
     return None
 
@@ -104,15 +117,15 @@ def _term(systems: Sequence[System], evidence: Evidence) -> Wider | None:
     found = _combination(_of_one_copy(systems), evidence, [evidence.terms[name] for name in names])
     if found is None:
         return None
-    tolerance = 3 * max(system.tolerance.error for system in found.systems)
-    scaled = [(n, c) for n, c in zip(names, found.coefficients, strict=True) if abs(c - 1) > tolerance]
-    if not scaled or np.ptp(found.coefficients) <= tolerance * np.abs(found.coefficients).max():
+    known = zip(names, found.coefficients, found.tolerances, strict=True)
+    scaled = [(name, coefficient, off) for name, coefficient, off in known if abs(coefficient - 1) > off]
+    if not scaled or np.ptp(found.coefficients) <= max(found.tolerances):
         return None
     values = evidence.setting.values
     parts: list[str] = []
     first_scale, first_ties = "", tuple[str, ...]()
-    for name, coefficient in scaled:
-        scale, ties = _named(coefficient, values, tolerance)
+    for name, coefficient, off in scaled:
+        scale, ties = _named(coefficient, values, off)
         parts.append(f"w[{name}] = {scale}")
         if not first_scale:
             first_scale, first_ties = scale, ties
@@ -153,11 +166,10 @@ def _stale(systems: Sequence[System], evidence: Evidence) -> Wider | None:
     if found is None:
         return None
     fresh, stale = found.coefficients
-    tolerance = 3 * max(system.tolerance.error for system in found.systems)
-    if abs(stale) <= tolerance:
+    if abs(stale) <= found.tolerances[1]:
         return None
-    scale, ties = _named(stale, evidence.setting.values, tolerance)
-    now, _ = _named(fresh, evidence.setting.values, tolerance)
+    scale, ties = _named(stale, evidence.setting.values, found.tolerances[1])
+    now, _ = _named(fresh, evidence.setting.values, found.tolerances[0])
     law = Law(
         pattern=Pattern.STALE,
         formula=f"g = {_times(now, 'g[step]')} + {_times(scale, 'g[step-1]')}",

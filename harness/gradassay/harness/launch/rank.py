@@ -87,7 +87,7 @@ def _call(start: Start, files: RankFiles) -> int:
     except BaseException as error:
         raised = {
             "at_s": time.monotonic(),
-            "summary": traceback.format_exception_only(error)[-1].strip(),
+            "summary": f"{type(error).__name__}: {error}".splitlines()[0],
             "traceback": "".join(traceback.format_exception(error)),
         }
     partial = files.status.with_suffix(".partial")

@@ -167,7 +167,7 @@ def _arrays(
 
 
 def _whole(values: object) -> bool:
-    return isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
+    return isinstance(values, list) and all(type(value) is int and 0 <= value < 2**63 for value in values)
 
 
 def to_bytes(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:

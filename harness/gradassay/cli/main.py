@@ -86,6 +86,8 @@ def hoist(arguments: list[str]) -> list[str]:
 def run() -> None:
     """Runs the command line of this process and ends it with the documented exit code."""
     arguments = hoist(sys.argv[1:])
+    # An assay solves many tiny systems: threads of the linear algebra library would spend their time waiting for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite, sqrt
 
@@ -18,7 +18,7 @@ from gradassay.goldens.assay.noise import LEAST_POWER, Tolerance
 from gradassay.goldens.assay.result import Finding, Law, OwnerWeights, Pattern, Verdict
 from gradassay.goldens.assay.sentence import finding_sentence
 from gradassay.goldens.assay.shapes import Setting, Subset, Uniform
-from gradassay.goldens.assay.system import FIT_MARGIN, Block, System, build_system, solve
+from gradassay.goldens.assay.system import FIT_MARGIN, Block, Solution, System, build_system, solve
 from gradassay.goldens.assay.wider import Wider, listed, wider
 from gradassay.goldens.faults import look_alikes
 from gradassay.goldens.sketch import SEGMENTS
@@ -182,25 +182,24 @@ class _Builder:
         whole = self.complete and self._covers(found)
         subject = Subject(framework=self.framework, whole=whole, total_norm=self.total_norm)
         law, reports = name_law(found, self.evidence.setting, subject)
-        owners = self._owners(systems) if law.pattern in (Pattern.UNREDUCED, Pattern.PARTLY_UNREDUCED) else None
-        solution = solve(systems, self.evidence.setting.layout, noise=_noise(systems))
+        owned = law.pattern in (Pattern.UNREDUCED, Pattern.PARTLY_UNREDUCED)
+        solutions = self._by_owner(systems) if owned else {}
+        together = None if owned else solve(systems, self.evidence.setting.layout, noise=_noise(systems))
         return self._finding(
             sorted([*(system.index for system in systems), *silent]),
             law,
             reports,
-            weights=None if owners else listed(solution.weights),
-            weights_stderr=solution.stderr,
+            weights=listed(together.weights) if together else None,
+            weights_stderr=together.stderr if together else max(solution.stderr for solution in solutions.values()),
             residual=found.residual,
-            owners=owners,
+            owners=_listed(solutions) if owned else None,
         )
 
-    def _owners(self, systems: Sequence[System]) -> tuple[OwnerWeights, ...]:
+    def _by_owner(self, systems: Sequence[System]) -> dict[int, Solution]:
+        """Weights of what each rank owns."""
         ranks = sorted({b.place.owner for s in systems for b in s.blocks if b.place.owner is not None})
         layout = self.evidence.setting.layout
-        return tuple(
-            OwnerWeights(rank=rank, weights=listed(solve(systems, layout, owner=rank, noise=_noise(systems)).weights))
-            for rank in ranks
-        )
+        return {rank: solve(systems, layout, owner=rank, noise=_noise(systems)) for rank in ranks}
 
     def widened(self, found: Wider) -> Finding:
         """A law of a wider basis."""
@@ -240,7 +239,7 @@ class _Builder:
                 reports = look_alikes(Pattern.UNEXPLAINED, ["precision"], families, whole=self._all(systems))
         elif inside:
             formula = "weights that follow no formula of the layout's sizes"
-        owners = self._owners(systems) if any(system.owned for system in systems) and not inside else None
+        owners = _listed(self._by_owner(systems)) if any(system.owned for system in systems) and not inside else None
         return self._finding(
             [system.index for system in systems],
             Law(pattern=Pattern.UNEXPLAINED, formula=formula, confidence=0.0),
@@ -264,6 +263,10 @@ class _Builder:
         if not len(seen) or np.ptp(seen) <= 2 * max(system.tolerance.scale for system in systems):
             return None
         return tuple(None if np.isnan(ratio) else float(ratio) for ratio in ratios)
+
+
+def _listed(solutions: Mapping[int, Solution]) -> tuple[OwnerWeights, ...]:
+    return tuple(OwnerWeights(rank=rank, weights=listed(found.weights)) for rank, found in solutions.items())
 
 
 def _noise(systems: Sequence[System]) -> float:

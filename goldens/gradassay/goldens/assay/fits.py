@@ -13,8 +13,9 @@ from gradassay.goldens.assay.shapes import Place, Setting, Shape
 from gradassay.goldens.assay.system import FIT_MARGIN, LEAST_OUTSIDE, Block, System
 
 # A law is accepted where it leaves no more than so many times the rounding that is seen in other directions in those in
-# which weights on units could have explained what it leaves.
-_WITHIN_MARGIN = 4.0
+# which weights on units could have explained what it leaves. Rounding prefers these: gradients of attention's queries and
+# keys, with units of few tokens weighed up, were seen to leave 5.5 times as much.
+_WITHIN_MARGIN = 6.0
 _CLOSE_MARGIN = 2.0
 
 

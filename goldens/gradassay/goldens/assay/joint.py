@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,16 @@ from gradassay.goldens.assay.cluster import description_bits
 from gradassay.goldens.assay.naming import Formula, distinct, separating
 from gradassay.goldens.assay.result import Assay, Finding, JointFinding, Law, Pattern, Verdict
 from gradassay.goldens.assay.scale import Scale, scales
-from gradassay.goldens.assay.shapes import Geometric, Place, Setting, Shape, known_shapes
+from gradassay.goldens.assay.shapes import (
+    Geometric,
+    PartlyUnreduced,
+    Place,
+    Setting,
+    Shape,
+    Unreduced,
+    known_shapes,
+    own_ranks,
+)
 from gradassay.goldens.faults import look_alikes
 from gradassay.goldens.layout import Layout
 
@@ -61,7 +70,7 @@ def _cell(assay: Assay, family: str) -> _Cell | None:
 def _explain(family: str, cells: Sequence[_Cell]) -> JointFinding:
     diverging = [cell for cell in cells if cell.finding is not None]
     names = tuple(cell.name for cell in diverging)
-    formulas = [formula for formula in _candidates(family, cells) if all(_holds(formula, cell) for cell in cells)]
+    formulas = _formulas(family, cells)
     if not formulas:
         laws = dict.fromkeys(cell.finding.law.formula for cell in diverging if cell.finding)
         same = len(laws) == 1
@@ -92,72 +101,84 @@ def _merged(families: list[str], joint: JointFinding) -> JointFinding:
     )
 
 
-def _candidates(family: str, cells: Sequence[_Cell]) -> Iterator[Formula]:
-    """Every shape that means something in some cell, with every scale of sizes that are not 1 in some cell."""
+def _formulas(family: str, cells: Sequence[_Cell]) -> list[Formula]:
+    """The formulas that hold in every cell."""
     largest: dict[str, float] = {}
     for cell in cells:
         for name, value in cell.setting.values.items():
             largest[name] = max(value, largest.get(name, 1.0))
     if all(cell.setting.layout.world == cell.setting.layout.dp for cell in cells):
         largest["world"] = largest["dp"]
+    known = scales(largest | {"tokens": 1.0})
+    factors = [np.array([scale.value(cell.setting.values) for scale in known]) for cell in cells]
+    found = []
+    for shape in _shapes(cells, largest):
+        for sign in (1, -1):
+            held = [_held(shape, sign * factor, cell) for factor, cell in zip(factors, cells, strict=True)]
+            for place in np.flatnonzero(np.logical_and.reduce(held)).tolist():
+                formula = Formula(shape=shape, scale=known[place], negative=sign < 0)
+                bits = description_bits(shape, known[place], expert=family == "expert")
+                reports = look_alikes(formula.pattern, [formula.text], [family], whole=True)
+                found.append(replace(formula, bits=bits - _REPORT_BONUS * bool(reports)))
+    return found
+
+
+def _shapes(cells: Sequence[_Cell], largest: Mapping[str, float]) -> list[Shape]:
+    """Every shape that means something in some cell."""
     owned = any(cell.finding is not None and cell.finding.owners for cell in cells)
     shapes: dict[Shape, None] = {}
     for cell in cells:
         shapes |= dict.fromkeys(known_shapes(cell.setting, stages=1, owners=owned))
     bases = [Scale(powers=((name, 1),)) for name in ("dp", "ep", "edp", "accum") if largest[name] > 1]
     shapes |= dict.fromkeys(Geometric(base, rising) for base in bases for rising in (True, False))
-    for shape in shapes:
-        for scale in scales(largest | {"tokens": 1.0}):
-            bits = description_bits(shape, scale, expert=family == "expert")
-            for formula in (Formula(shape=shape, scale=scale), Formula(shape=shape, scale=scale, negative=True)):
-                known = look_alikes(formula.pattern, [formula.text], [family], whole=True)
-                yield Formula(
-                    shape=shape, scale=scale, negative=formula.negative, bits=bits - _REPORT_BONUS * bool(known)
-                )
+    return list(shapes)
 
 
-def _holds(formula: Formula, cell: _Cell) -> bool:
-    """Whether the formula gives a cell's weights: what was found where it diverges, 1 everywhere where it agrees."""
-    scale = formula.scale.value(cell.setting.values) * (-1 if formula.negative else 1)
-    if cell.finding is None:
-        expected = _weights(formula.shape, cell.setting, Place(owner=0))
-        return expected is not None and bool(np.allclose(scale * expected, 1.0, rtol=1e-9))
+def _held(shape: Shape, factors: NDArray[np.float64], cell: _Cell) -> NDArray[np.bool_]:
+    """[n], with which factors a shape gives a cell's weights: what was found, or 1 everywhere where the cell agrees."""
     finding = cell.finding
+    if finding is None:
+        expected = _weights(shape, cell.setting, Place(owner=0))
+        if expected is None:
+            return np.zeros(len(factors), dtype=bool)
+        return np.asarray(np.abs(np.multiply.outer(factors, expected) - 1).max(axis=(1, 2)) <= _LEAST_TOLERANCE)
     measured = [(owner.rank, owner.weights) for owner in finding.owners or ()]
     if not measured and finding.weights is not None:
-        return _close(formula.shape, scale, cell.setting, None, finding.weights, finding)
-    return bool(measured) and all(
-        _close(formula.shape, scale, cell.setting, rank, weights, finding) for rank, weights in measured
-    )
+        return _close(shape, factors, cell.setting, None, finding.weights, finding)
+    held = [_close(shape, factors, cell.setting, rank, weights, finding) for rank, weights in measured]
+    return np.logical_and.reduce(held) if held else np.zeros(len(factors), dtype=bool)
 
 
 def _close(
     shape: Shape,
-    scale: float,
+    factors: NDArray[np.float64],
     setting: Setting,
     owner: int | None,
     weights: Sequence[Sequence[float | None]],
     finding: Finding,
-) -> bool:
+) -> NDArray[np.bool_]:
     expected = _weights(shape, setting, Place(owner=owner))
-    if expected is None:
-        return False
     measured: NDArray[np.float64] = np.array(weights, dtype=np.float64)
     observed = ~np.isnan(measured)
-    if not observed.any():
-        return False
+    if expected is None or not observed.any():
+        return np.zeros(len(factors), dtype=bool)
     tolerance = max(_LEAST_TOLERANCE, 8 * (finding.weights_stderr or 0.0), finding.residual or 0.0)
     largest = float(np.abs(measured[observed]).max())
-    return bool(np.abs(scale * expected - measured)[observed].max() <= tolerance * largest)
+    off = np.abs(np.multiply.outer(factors, expected[observed]) - measured[observed]).max(axis=1)
+    return np.asarray(off <= tolerance * largest)
 
 
 def _weights(shape: Shape, setting: Setting, place: Place) -> NDArray[np.float64] | None:
-    """The shape's weights; where one micro step, or a base of 1, leaves it nothing to vary with, all are 1."""
+    """The shape's weights; all are 1 where the layout leaves it nothing to vary with."""
     weights = shape.weights(setting, place)
-    flat = setting.layout.accum == 1 or (isinstance(shape, Geometric) and shape.base.value(setting.values) == 1.0)
-    if weights is None and flat and place.owner is None:
-        return np.ones((setting.layout.dp, setting.layout.accum))
-    return weights
+    if weights is not None:
+        return weights
+    layout = setting.layout
+    if isinstance(shape, Unreduced | PartlyUnreduced):
+        flat = place.owner is not None and len(own_ranks(shape.group, layout, place.owner)) == layout.dp
+    else:
+        flat = layout.accum == 1 or (isinstance(shape, Geometric) and shape.base.value(setting.values) == 1.0)
+    return np.ones((layout.dp, layout.accum)) if flat else None
 
 
 def layouts_within(*, max_ranks: int, max_units: int) -> Iterator[Layout]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradassay.goldens.assay.cluster import description_bits
 from gradassay.goldens.assay.joint import layouts_within
 from gradassay.goldens.assay.naming import Formula
 from gradassay.goldens.assay.scale import scales
-from gradassay.goldens.assay.shapes import Place, Setting, known_shapes
+from gradassay.goldens.assay.shapes import Place, Setting, Shape, known_shapes
 from gradassay.goldens.layout import Layout
 
 _SIMPLE_BITS = 5.0
@@ -58,13 +59,15 @@ def plan_layouts(*, max_ranks: int, max_units: int, allowed: Callable[[Layout], 
 
 def _formulas(layouts: list[Layout]) -> Iterator[Formula]:
     """Simple laws that differ by definition."""
-    largest = max(layouts, key=lambda layout: layout.accum)
     values = dict.fromkeys(("dp", "ep", "accum"), 2.0) | {"edp": 3.0}
-    shapes = known_shapes(Setting(layout=largest, tokens=np.ones((largest.dp, largest.accum))), stages=1, owners=False)
+    shapes: dict[Shape, None] = {}
+    for layout in layouts:
+        setting = Setting(layout=layout, tokens=np.ones((layout.dp, layout.accum)))
+        shapes |= dict.fromkeys(known_shapes(setting, stages=1, owners=False))
     seen: set[object] = set()
     for shape in shapes:
         for scale in scales(values):
-            if shape.bits + scale.bits() > _SIMPLE_BITS + shape.bits / 2:
+            if description_bits(shape, scale, expert=False) > _SIMPLE_BITS + shape.bits / 2:
                 continue
             formula = Formula(shape=shape, scale=scale)
             key = (shape, scale.definition)

@@ -99,7 +99,9 @@ def _combined(
             if free <= 0:
                 return None
             spread = np.sqrt(np.diag(np.linalg.inv(matrix.T @ matrix)) * float(numbers @ left**2) / free)
-            least = 3 * min(system.tolerance.scale for system in members)
+            # Rounding along the gradient may fall on any column, and weighs more on a small one.
+            along = 3 * min(system.tolerance.scale for system in members)
+            least = along * np.linalg.norm(target) / np.linalg.norm(matrix, axis=0)
             return _Combination(
                 coefficients=tuple(solved.tolist()),
                 tolerances=tuple(np.maximum(_DEVIATIONS * spread, least).tolist()),

@@ -8,7 +8,7 @@ from gradassay.goldens.assay.shapes.read import read_shapes
 from gradassay.goldens.assay.shapes.subset import Subset
 from gradassay.goldens.assay.shapes.tokens import TokenWeighting
 from gradassay.goldens.assay.shapes.uniform import Uniform
-from gradassay.goldens.assay.shapes.unreduced import PartlyUnreduced, Unreduced, group_count
+from gradassay.goldens.assay.shapes.unreduced import PartlyUnreduced, Unreduced, group_count, own_ranks
 
 __all__ = [
     "Geometric",
@@ -25,5 +25,6 @@ __all__ = [
     "Unreduced",
     "group_count",
     "known_shapes",
+    "own_ranks",
     "read_shapes",
 ]

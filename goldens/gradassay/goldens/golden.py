@@ -15,7 +15,8 @@ from gradassay.goldens.container import FORMAT, Container, invalid, open_contain
 from gradassay.goldens.header import GoldenHeader, check_parameters, dump_header, parse_header
 from gradassay.goldens.sketch import BUCKETS
 
-_SKETCH = re.compile(r"basis\.([1-9][0-9]{0,8})\.sketch")
+# Step 0 is what came before the first step that records hold: where buffers that were not cleared have their gradient from.
+_SKETCH = re.compile(r"basis\.(0|[1-9][0-9]{0,8})\.sketch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,10 @@ class Basis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Golden:
-    """Basis, noise floor and references of one problem in one dtype profile; `bases` is keyed by step, from 1."""
+    """Basis, noise floor and references of one problem in one dtype profile.
+
+    bases: by step, from 1; 0 is the step before, which only explains.
+    """
 
     header: GoldenHeader
     bases: Mapping[int, Basis]

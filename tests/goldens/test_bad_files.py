@@ -283,6 +283,7 @@ def with_first(value: float) -> Callable[[Any], Any]:
         ("golden", array("basis.1.sketch", lambda a: a.astype(np.float16)), "basis.1.sketch", "F16"),
         ("golden", array("basis.1.sketch", with_first(np.nan)), "unit 0, a", "NaN"),
         ("golden", array("basis.1.sketch", with_first(np.inf)), "unit 0, a", "infinity"),
+        ("golden", array("basis.1.sketch", with_first(-1e200)), "unit 0, a", "or more"),
         ("golden", array("basis.1.norm2", with_first(np.nan)), "basis.1.norm2", "NaN"),
         ("record", array("reduced.1.sketch", None), "reduced.1.sketch", "none"),
         ("record", array("reduced.1.present", None), "reduced.1.present", "none"),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gradassay.goldens.atomic import write_atomically
 from gradassay.goldens.container import FORMAT, Container, invalid, open_container, to_bytes
 from gradassay.goldens.header import GoldenHeader, check_parameters, dump_header, parse_header
-from gradassay.goldens.sketch import BUCKETS
+from gradassay.goldens.sketch import BUCKETS, LARGEST
 
 # Step 0 is what came before the first step that records hold: where buffers that were not cleared have their gradient from.
 _SKETCH = re.compile(r"basis\.(0|[1-9][0-9]{0,8})\.sketch")
@@ -90,17 +90,18 @@ def read_golden(path: Path) -> Golden:
 def _basis(container: Container, step: int, header: GoldenHeader) -> Basis:
     units, count = len(header.units), len(header.parameters)
 
-    def read(name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    def read(name: str, shape: tuple[int, ...], limit: float = LARGEST) -> NDArray[np.float64]:
         values = container.array(name, shape=shape, kinds=("F64", "F32")).astype(np.float64, copy=False)
-        if not np.isfinite(values).all():
-            position = np.argwhere(~np.isfinite(values))[0]
-            parameter = header.parameters[int(position[1])].name
-            invalid(container.path, f"{name}: unit {position[0]}, {parameter}", "finite values", "NaN or infinity")
+        wrong = ~(np.abs(values) <= limit)
+        if wrong.any():
+            position = np.argwhere(wrong)[0]
+            item = f"{name}: unit {position[0]}, {header.parameters[int(position[1])].name}"
+            invalid(container.path, item, f"finite values of at most {limit:.4g}", "NaN, infinity or more")
         return values
 
     prefix = f"basis.{step}.sketch"
     return Basis(
         sketch=read(prefix, (units, count, BUCKETS)),
-        norm2=read(f"basis.{step}.norm2", (units, count)),
+        norm2=read(f"basis.{step}.norm2", (units, count), limit=np.finfo(np.float64).max),
         terms={term: read(f"{prefix}.{term}", (units, count, BUCKETS)) for term in header.terms},
     )

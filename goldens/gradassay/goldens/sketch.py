@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 BUCKETS = 1024
 SEGMENTS = 16
 ROW = 64
+# Beyond this a square, or a sum of them, is not finite any more: as good as infinite.
+LARGEST = 1e150
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

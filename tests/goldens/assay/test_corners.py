@@ -244,6 +244,21 @@ def test_a_sketch_of_nothing_beside_a_norm(assayed: Assayed) -> None:
     assert "norm" in assay.parameters[0].note
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
+@pytest.mark.parametrize("array", ["reduced.1.sketch", "reduced.1.rank_sketch", "reduced.1.norm2"])
+def test_what_is_not_finite_never_agrees(array: str, value: float, assayed: Assayed) -> None:
+    """Wherever it stands, a rank's copy included; norms are squares, and may be large."""
+
+    def edit(arrays: dict[str, Any]) -> None:
+        arrays[array][..., -1] = value
+
+    assay = assayed(problem(), owners="copies", float64=True, edit=edit)
+    if (array, value) == ("reduced.1.norm2", 1e200):
+        assert assay.verdict is Verdict.AGREE
+    else:
+        assert {finding.law.pattern for finding in assay.findings} == {"non-finite"}
+
+
 def test_a_family_without_a_floor_is_inconclusive(assayed: Assayed) -> None:
     stranger = problem()
     floors = {

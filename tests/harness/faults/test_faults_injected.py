@@ -8,7 +8,7 @@ import pytest
 
 from gradassay.goldens.assay.compare import assay_record
 from gradassay.goldens.assay.result import Assay, Verdict
-from gradassay.goldens.golden import Golden
+from gradassay.goldens.golden import Golden, read_golden
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import read_record
 from gradassay.harness.build import build_golden
@@ -75,7 +75,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     ]
     single = Cell(problem=PROBLEM, strategy="single", layout=Layout(accum=LAYOUT.units))
     with Pool() as pool:
-        golden = _cut(build_golden(PROBLEM, "float32", [*healthy, single], pool=pool, folder=folder / "references"))
+        whole = build_golden(PROBLEM, "float32", [*healthy, single], pool=pool, folder=folder / "references")
+        _cut(whole).write(folder / "golden")
+        golden = read_golden(folder / "golden")
         outcomes = run_cells([*healthy, *faulty], folder, pool)
     assays = {
         (outcome.cell.strategy, outcome.cell.fault): assay_record(read_record(outcome.require()), golden)

@@ -68,7 +68,8 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
     declared = np.array(declared_scales(record.header, parameters))[:, None]
     measured = capture.sketch[here]
     copies = capture.rank_sketch[:, here] / declared if capture.rank_sketch is not None else None
-    single = np.array_equal(measured, measured.astype(np.float32), equal_nan=True)
+    with np.errstate(over="ignore"):
+        single = np.array_equal(measured, measured.astype(np.float32), equal_nan=True)
     tokens = np.array([unit.tokens for unit in golden.header.units[: layout.units]], dtype=np.float64)
     return Evidence(
         setting=Setting(layout=layout, tokens=tokens.reshape(layout.accum, layout.dp).T),

@@ -12,7 +12,7 @@ from gradassay.goldens.assay.evidence import Evidence
 from gradassay.goldens.assay.noise import Tolerance, family_scale, relaxed, tolerance
 from gradassay.goldens.assay.result import ParameterVerdict, Pattern, Verdict
 from gradassay.goldens.header import NoiseFloor
-from gradassay.goldens.sketch import BUCKETS
+from gradassay.goldens.sketch import BUCKETS, LARGEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def examine(evidence: Evidence, noise: Mapping[str, NoiseFloor]) -> Health:
         pattern = _broken(evidence, index)
         if pattern is not None:
             broken[index] = pattern
-        distance, differ = _distance(evidence, index, allowed)
+        distance, differ = _distance(evidence, index, allowed, broken=pattern is Pattern.NON_FINITE)
         if differ:
             copied.add(index)
         verdicts.append(_judge(evidence, index, pattern, distance, allowed))
@@ -82,9 +82,9 @@ def examine(evidence: Evidence, noise: Mapping[str, NoiseFloor]) -> Health:
 
 def _broken(evidence: Evidence, index: int) -> Pattern | None:
     expected = bool(evidence.truth[index].any() or evidence.basis[:, index].any())
-    if evidence.nonfinite[index] or not (
-        np.isfinite(evidence.measured[index]).all() and isfinite(evidence.norm2[index])
-    ):
+    sketches = [evidence.measured[index]] + ([] if evidence.copies is None else [evidence.copies[:, index]])
+    finite = all((np.abs(sketch) <= LARGEST).all() for sketch in sketches) and isfinite(evidence.norm2[index])
+    if evidence.nonfinite[index] or not finite:
         return Pattern.NON_FINITE
     if not evidence.present[index]:
         return Pattern.MISSING if expected else None
@@ -103,16 +103,18 @@ def _copies(evidence: Evidence, index: int) -> np.ndarray | None:
     return held if len(held) > 1 else None
 
 
-def _distance(evidence: Evidence, index: int, allowed: Tolerance | None) -> tuple[_Distance | None, bool]:
+def _distance(
+    evidence: Evidence, index: int, allowed: Tolerance | None, *, broken: bool
+) -> tuple[_Distance | None, bool]:
     """The distance of the gradient, or of its worst copy, from the truth; and whether the copies differ."""
     truth = evidence.truth[index]
     norm2 = float(truth @ truth)
-    if norm2 == 0 or not np.isfinite(evidence.measured[index]).all():
+    if norm2 == 0 or broken:
         return None, False
     candidates = evidence.measured[index][None]
     copies = _copies(evidence, index)
     differ = False
-    if copies is not None and np.isfinite(copies).all():
+    if copies is not None:
         spread = float(np.linalg.norm(copies - copies[0], axis=1).max()) / norm2**0.5
         differ = allowed is not None and spread > allowed.error
         candidates = np.concatenate([candidates, copies]) if not differ else copies
@@ -136,7 +138,7 @@ def _judge(
         note = "a gradient where the truth is zero" if measured else "unobserved: no unit has a gradient here"
     elif allowed is None:
         verdict, note = Verdict.INCONCLUSIVE, f"no noise floor for family {parameter.family}"
-    elif distance.error > allowed.error or abs(distance.ratio - 1) > allowed.scale:
+    elif not (distance.error <= allowed.error and abs(distance.ratio - 1) <= allowed.scale):
         verdict = Verdict.DIVERGE
     elif allowed.error >= 1 and distance.error > allowed.error / evidence.cancelled[index]:
         verdict, note = Verdict.INCONCLUSIVE, "units cancel to less than their rounding"

@@ -92,9 +92,8 @@ def _basis(container: Container, step: int, header: GoldenHeader) -> Basis:
 
     def read(name: str, shape: tuple[int, ...], limit: float = LARGEST) -> NDArray[np.float64]:
         values = container.array(name, shape=shape, kinds=("F64", "F32")).astype(np.float64, copy=False)
-        wrong = ~(np.abs(values) <= limit)
-        if wrong.any():
-            position = np.argwhere(wrong)[0]
+        if not (-limit <= values.min(initial=0.0) and values.max(initial=0.0) <= limit):
+            position = np.argwhere(~(np.abs(values) <= limit))[0]
             item = f"{name}: unit {position[0]}, {header.parameters[int(position[1])].name}"
             invalid(container.path, item, f"finite values of at most {limit:.4g}", "NaN, infinity or more")
         return values

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradassay.goldens.assay.cluster import description_bits
 from gradassay.goldens.assay.joint import layouts_within
@@ -36,7 +37,7 @@ def plan_layouts(*, max_ranks: int, max_units: int, allowed: Callable[[Layout], 
     """
     layouts = [layout for layout in layouts_within(max_ranks=max_ranks, max_units=max_units) if allowed(layout)]
     formulas = list(_formulas(layouts))
-    signatures = {layout: [_signature(formula, layout) for formula in formulas] for layout in layouts}
+    signatures = {layout: _signatures(formulas, layout) for layout in layouts}
     classes = [0] * len(formulas)
     chosen: list[Layout] = []
     while True:
@@ -76,10 +77,12 @@ def _formulas(layouts: list[Layout]) -> Iterator[Formula]:
                 yield formula
 
 
-def _signature(formula: Formula, layout: Layout) -> object:
+def _signatures(formulas: list[Formula], layout: Layout) -> list[bytes]:
+    """What each formula gives in a layout, equal where two give the same."""
     tokens = 7.0 + 3.0 * np.arange(layout.units, dtype=np.float64).reshape(layout.dp, layout.accum)
     setting = Setting(layout=layout, tokens=tokens)
-    weights = formula.shape.weights(setting, Place())
-    if weights is None:
-        weights = np.ones((layout.dp, layout.accum))
-    return np.round(formula.scale.value(setting.values) * weights, 9).tobytes()
+    weights: dict[Shape, NDArray[np.float64]] = {}
+    for shape in dict.fromkeys(formula.shape for formula in formulas):
+        found = shape.weights(setting, Place())
+        weights[shape] = np.ones((layout.dp, layout.accum)) if found is None else np.ascontiguousarray(found)
+    return [np.round(formula.scale.value(setting.values) * weights[formula.shape], 9).tobytes() for formula in formulas]

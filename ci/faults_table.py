@@ -30,7 +30,7 @@ from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import read_record
 from gradassay.harness.build import build_golden
 from gradassay.harness.cell import Cell
-from gradassay.harness.faults import REPORTS, Judgement, Site, basis_before, injectable, judge, parse_fault
+from gradassay.harness.faults import REPORTS, Judgement, Site, injectable, judge, parse_fault, with_step_before
 from gradassay.harness.launch import Pool, Task
 from gradassay.harness.matrix import golden_matrix
 from gradassay.harness.problems import load_problem
@@ -186,7 +186,7 @@ def _golden(problem: str, dtype: str, folder: Path, pool: Pool) -> Path:
     path = folder / f"{problem}.{dtype}.golden"
     print(f"golden {problem}.{dtype}", file=sys.stderr)
     golden = build_golden(problem, dtype, golden_matrix(problem, dtype).cells, pool=pool, folder=folder / "references")
-    replace(golden, bases={0: basis_before(load_problem(problem)), **golden.bases}).write(path)
+    with_step_before(golden, load_problem(problem)).write(path)
     return path
 
 

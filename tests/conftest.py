@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 # Tests share few cores with the ranks that others of them start; threads inside small matrices would wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Output is asserted at the width of a pipe, whatever terminal the tests are started from.
+os.environ.pop("COLUMNS", None)
 
 import pytest
 

@@ -61,11 +61,15 @@ def test_an_injected_fault_is_seen_and_named(gradassay: Command, tmp_path: Path)
     (tmp_path / "matrix.toml").write_text('[[matrix]]\nstrategies = ["ddp", "fsdp2"]\ndp = 2\naccum = [1, 3]\n')
     golden = tmp_path / "golden.safetensors"
     assert gradassay("golden", "build", "dense-tiny", "--matrix", "matrix.toml", "--out", golden).code == 0
-    ran = gradassay(
-        *("faults", "inject", "megatron-lm-3023", "--problem", "dense-tiny", "--strategy", "ddp"),
-        *("--layout", "dp4.accum3", "--golden", golden),
-    )
-
-    assert ran.code == 1, ran.err
-    assert "w[r,m] = dp**(m-M+2) (same signature as Megatron-LM" in " ".join(ran.out.split())
-    assert "seen, and called by its name" in ran.err
+    laws = {
+        "megatron-lm-3023": "w[r,m] = dp**(m-M+2) (same signature as Megatron-LM",
+        "stale:dense": "g = g[step] + g[step-1]",
+    }
+    for fault, law in laws.items():
+        ran = gradassay(
+            *("faults", "inject", fault, "--problem", "dense-tiny", "--strategy", "ddp"),
+            *("--layout", "dp4.accum3", "--golden", golden),
+        )
+        assert ran.code == 1, ran.err
+        assert law in " ".join(ran.out.split())
+        assert "seen, and called by its name" in ran.err

@@ -128,13 +128,31 @@ def inject(
     check_cell(cell)
     base = one_golden(golden or f"golden:{problem}.{dtype}")
     with TemporaryDirectory(prefix="gradassay-fault-") as folder:
+        base = _explaining(base, cell, Path(folder))
         path = out or Path(folder) / "record.safetensors"
         if not run_cell(session, cell, path, deadline_s=deadline):
             return
         (assay,) = assay_all(base, [Referred(kind="record", ref=str(cell), path=path)])
+        judged = _judged(cell, assay, base)
     write_report(session, [assay], (), Format.JSON if session.json and format is Format.TEXT else format)
-    session.say(_judged(cell, assay, base))
+    session.say(judged)
     leave(assay.exit)
+
+
+def _explaining(base: Referred, cell: Cell, folder: Path) -> Referred:
+    """The golden, or for a buffer that was not cleared a copy of it that also holds the step before."""
+    from dataclasses import replace
+
+    from gradassay.goldens.assay.result import Pattern
+    from gradassay.goldens.golden import read_golden
+    from gradassay.harness.faults import parse_fault, with_step_before
+    from gradassay.harness.problems import load_problem
+
+    if parse_fault(cell.fault).pattern is not Pattern.STALE:
+        return base
+    path = folder / "golden.safetensors"
+    with_step_before(read_golden(base.path), load_problem(cell.problem)).write(path)
+    return replace(base, path=path)
 
 
 def _judged(cell: Cell, assay: Assay, base: Referred) -> str:

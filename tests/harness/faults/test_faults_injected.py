@@ -12,10 +12,8 @@ from gradassay.goldens.golden import Golden, read_golden
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import read_record
 from gradassay.harness.build import build_golden
-from gradassay.harness.build.basis import basis_arrays, to_basis
 from gradassay.harness.cell import Cell
-from gradassay.harness.faults import Judgement, Site, judge, parse_fault
-from gradassay.harness.faults.before import STEP, batch_before
+from gradassay.harness.faults import Judgement, Site, judge, parse_fault, with_step_before
 from gradassay.harness.launch import Pool, run_cells
 from gradassay.harness.problems import load_problem
 
@@ -96,9 +94,8 @@ def _cut(golden: Golden) -> Golden:
         norm2=now.norm2[:units],
         terms={term: sketch[:units] for term, sketch in now.terms.items()},
     )
-    before = to_basis(basis_arrays(problem, [batch_before(problem, unit) for unit in range(units)]))
     header = replace(golden.header, units=golden.header.units[:units])
-    return replace(golden, header=header, bases={STEP: before, 1: basis})
+    return with_step_before(replace(golden, header=header, bases={1: basis}), problem)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,9 @@ def test_names_bear_everything_that_tells_cells_apart() -> None:
     assert record_name(cell) == "moe-tiny_ddp_dp2_float32.safetensors"
     assert record_name(other) == "moe-tiny_ddp@x==1_dp2_float32_sync=all.safetensors"
     assert "/" not in record_name(Cell(problem="a/b:c", strategy="ddp", layout=Layout()))
+    scales = ("2*dp", "2/dp", "2**dp", "2")
+    faults = [replace(cell, fault=f"uniform:scale={scale}") for scale in scales]
+    assert len(set(map(record_name, faults))) == len(scales)
 
 
 @pytest.mark.dist

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +46,13 @@ class Evidence:
         return self.basis[:, index] * self.true[:, None]
 
 
+def matched(a: Sequence[Parameter], b: Sequence[Parameter]) -> tuple[list[int], list[int]]:
+    """Positions in a and in b of the parameters that both name with the same shape, in b's order."""
+    known = {(parameter.name, parameter.shape): index for index, parameter in enumerate(a)}
+    pairs = [(known[p.name, p.shape], index) for index, p in enumerate(b) if (p.name, p.shape) in known]
+    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+
+
 def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence:
     """The evidence on every parameter that both sides name with the same shape.
 
@@ -54,14 +61,10 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
     capture = record.captures[f"{stage}.{step}"]
     basis = golden.bases[step]
     layout = record.header.layout
-    known = {parameter.name: index for index, parameter in enumerate(golden.header.parameters)}
-    pairs = [
-        (known[parameter.name], index)
-        for index, parameter in enumerate(record.header.parameters)
-        if parameter.name in known and golden.header.parameters[known[parameter.name]].shape == parameter.shape
-    ]
-    there, here = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    parameters = tuple(_merged(golden.header.parameters[a], record.header.parameters[b]) for a, b in pairs)
+    there, here = matched(golden.header.parameters, record.header.parameters)
+    parameters = tuple(
+        _merged(golden.header.parameters[a], record.header.parameters[b]) for a, b in zip(there, here, strict=True)
+    )
     true = golden.true_coefficients(layout.units)
     units = _rows(basis.sketch[: layout.units], there)
     truth = np.tensordot(true, units, 1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradassay.goldens.assay.compare import assay_evidence, without_verdict
 from gradassay.goldens.assay.convention import declared_scales
-from gradassay.goldens.assay.evidence import Evidence
+from gradassay.goldens.assay.evidence import Evidence, matched
 from gradassay.goldens.assay.result import Assay, Side, Verdict
 from gradassay.goldens.assay.shapes import Setting
 from gradassay.goldens.header import NoiseFloor
@@ -75,13 +75,7 @@ def _incomparable(a: Record, b: Record, key: str) -> str:
 
 
 def _gather(a: Record, b: Record, key: str) -> Evidence:
-    known = {parameter.name: index for index, parameter in enumerate(a.header.parameters)}
-    pairs = [
-        (known[parameter.name], index)
-        for index, parameter in enumerate(b.header.parameters)
-        if parameter.name in known and a.header.parameters[known[parameter.name]].shape == parameter.shape
-    ]
-    there, here = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    there, here = matched(a.header.parameters, b.header.parameters)
     one, two, layout = a.captures[key], b.captures[key], b.header.layout
     parameters = tuple(b.header.parameters[index] for index in here)
     scales = (

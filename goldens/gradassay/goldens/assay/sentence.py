@@ -35,6 +35,8 @@ def finding_sentence(families: Sequence[str], count: int, of: int, law: Law, *, 
     names = " and ".join(filter(None, [", ".join(families[:-1]), families[-1]]))
     who = f"{count} of {of} {names} parameter{'s' if of != 1 else ''}" if count < total else f"all {total} parameters"
     how = _uniform(law) if law.pattern is Pattern.UNIFORM else _HOW[law.pattern]
+    if law.pattern is Pattern.GEOMETRIC and "stage" in law.formula:
+        how = "are scaled geometrically from pipeline stage to pipeline stage"
     return f"{who} {how}" + (f": {law.formula}" if law.formula and law.pattern not in _PLAIN else "")
 
 

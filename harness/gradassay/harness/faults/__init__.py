@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradassay.goldens.layout import Layout
-from gradassay.harness.faults.before import basis_before
+from gradassay.harness.faults.before import with_step_before
 from gradassay.harness.faults.fault import Expected, InjectableFault
 from gradassay.harness.faults.judgement import Judgement, judge
 from gradassay.harness.faults.known import injectable
@@ -19,11 +19,11 @@ __all__ = [
     "InjectableFault",
     "Judgement",
     "Site",
-    "basis_before",
     "injectable",
     "interference",
     "judge",
     "parse_fault",
+    "with_step_before",
 ]
 
 

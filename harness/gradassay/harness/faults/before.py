@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gradassay.goldens.golden import Basis
+from gradassay.goldens.golden import Golden
 from gradassay.harness.problems.protocol import Batch, Problem
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ def batch_before(problem: Problem, unit: int, device: torch.device | str = "cpu"
     return Batch(inputs=batch.inputs.flip(1), targets=batch.targets.flip(1))
 
 
-def basis_before(problem: Problem) -> Basis:
-    """The gradient of every unit in the step before, in float64: what a golden needs, as step 0, to name `stale`."""
+def with_step_before(golden: Golden, problem: Problem) -> Golden:
+    """The golden with every unit's gradient in the step before as its step 0, in float64: what it takes to name `stale`."""
     from gradassay.harness.build.basis import basis_arrays, to_basis
 
-    return to_basis(basis_arrays(problem, [batch_before(problem, unit) for unit in range(problem.units)]))
+    batches = [batch_before(problem, unit) for unit in range(len(golden.header.units))]
+    return replace(golden, bases={STEP: to_basis(basis_arrays(problem, batches)), **golden.bases})

@@ -28,7 +28,7 @@ class Stale(InjectableFault):
     name = "stale"
     pattern = Pattern.STALE
     description = "the gradient of the step before, `scale` times, is still in the buffer"
-    needs = "a golden that also holds the step before to be named (basis_before)"
+    needs = "a golden that also holds the step before to be named, as faults inject makes it"
     settings: ClassVar[Readers] = {"scale": formula}
 
     def expected(self, site: Site) -> tuple[Expected, ...]:

@@ -14,7 +14,8 @@ from gradassay.harness.progress import Progress, Silent
 
 def record_name(cell: Cell) -> str:
     """The file name of a cell's record: the cell as text, without what file names do not bear."""
-    return re.sub(r"[^A-Za-z0-9.=@,-]+", "_", str(cell)) + ".safetensors"
+    formula = str(cell).replace("*", "x").replace("/", "over")
+    return re.sub(r"[^A-Za-z0-9.=@,+-]+", "_", formula) + ".safetensors"
 
 
 def run_cells(

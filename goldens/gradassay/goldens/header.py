@@ -81,6 +81,14 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """How parameters were updated: by SGD with this learning rate, after clipping the total norm to max_norm (0: never)."""
+
+    learning_rate: float
+    max_norm: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordHeader:
     """The header document of a record."""
 
@@ -95,6 +103,7 @@ class RecordHeader:
     environment: dict[str, Any] = field(default_factory=dict)
     source: Source = Source()
     created: str = ""
+    update: Update | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

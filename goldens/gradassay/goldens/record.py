@@ -23,6 +23,10 @@ class Capture:
     elements that are NaN or infinite. present: [P] uint8, 0 where the framework gave no gradient.
     rank_sketch: [R, P, 1024], each data-parallel rank's own copy of what it holds whole (zero rows elsewhere), or None.
     full: the gradients themselves by parameter name, where they were asked for.
+    units: [U, P, 1024], at stage `local` what each rank's backward pass of each micro-batch gave before any accumulation and
+    reduction (zero rows where a rank holds no such parameter). There `sketch` is what a mean over data-parallel ranks makes
+    of them, and norm2 that of the sketch, since no rank has the sum.
+    rounding: [P], at stage `update` how far the rounding of the parameters themselves may be behind, as a norm.
     """
 
     sketch: NDArray[np.float64]
@@ -32,6 +36,8 @@ class Capture:
     present: NDArray[np.uint8]
     rank_sketch: NDArray[np.float64] | None = None
     full: Mapping[str, NDArray[np.float32]] | None = None
+    units: NDArray[np.float64] | None = None
+    rounding: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +58,10 @@ class Record:
             arrays[f"{key}.present"] = capture.present.astype(np.uint8)
             if capture.rank_sketch is not None:
                 arrays[f"{key}.rank_sketch"] = capture.rank_sketch.astype(sketch_dtype)
+            if capture.units is not None:
+                arrays[f"{key}.unit_sketch"] = capture.units.astype(sketch_dtype)
+            if capture.rounding is not None:
+                arrays[f"{key}.rounding"] = capture.rounding.astype(np.float64)
             for name, values in (capture.full or {}).items():
                 arrays[f"full/{key}/{name}"] = values
         return to_bytes(dump_header(self.header, "record", FORMAT), arrays)
@@ -85,6 +95,11 @@ def _capture(container: Container, key: str, header: RecordHeader) -> Capture:
     if f"{key}.rank_sketch" in container.names:
         shape = (header.layout.dp, count, BUCKETS)
         rank_sketch = container.array(f"{key}.rank_sketch", shape=shape, kinds=floats).astype(np.float64)
+    units = None
+    if f"{key}.unit_sketch" in container.names:
+        shape = (header.layout.units, count, BUCKETS)
+        units = container.array(f"{key}.unit_sketch", shape=shape, kinds=floats).astype(np.float64)
+    rounding = row("rounding", floats).astype(np.float64) if f"{key}.rounding" in container.names else None
     prefix = f"full/{key}/"
     full = {
         parameter.name: container.array(prefix + parameter.name, shape=parameter.shape, kinds=("F32",))
@@ -99,6 +114,8 @@ def _capture(container: Container, key: str, header: RecordHeader) -> Capture:
         present=row("present", ("U8",)).astype(np.uint8),
         rank_sketch=rank_sketch,
         full=full or None,
+        units=units,
+        rounding=rounding,
     )
     for name, wrong in (
         ("norm2", capture.norm2 < 0),

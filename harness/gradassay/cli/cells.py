@@ -24,6 +24,12 @@ Fault = Annotated[str, typer.Option("--fault", help="Inject this fault (gradassa
 Options = Annotated[
     list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="An option of the strategy; repeatable.")
 ]
+Stages = Annotated[
+    str, typer.Option("--stages", metavar="LIST", help="What to capture: of local, reduced, clipped, update.")
+]
+Steps = Annotated[int, typer.Option("--steps", min=1, help="How many steps to run, each after an update by SGD.")]
+LearningRate = Annotated[float, typer.Option("--learning-rate", min=0, help="Of the update; needed for one.")]
+MaxNorm = Annotated[float, typer.Option("--max-norm", min=0, help="Clip the total norm to this before the update.")]
 Deadline = Annotated[
     float, typer.Option("--deadline", min=1, metavar="SECONDS", help="After this a cell is taken down.")
 ]
@@ -39,8 +45,12 @@ def make_cell(
     fault: str,
     options: Sequence[str] = (),
     full: bool = False,
+    stages: Sequence[str] = ("reduced",),
+    steps: int = 1,
+    learning_rate: float = 0.0,
+    max_norm: float = 0.0,
 ) -> Cell:
-    """The cell; raises UsageError for an unknown dtype profile or an option without a value."""
+    """The cell; raises UsageError for an unknown dtype profile or stage, or an option without a value."""
     from gradassay.harness.cell import DTYPES, Cell
 
     if dtype not in DTYPES:
@@ -60,6 +70,10 @@ def make_cell(
         fault=fault,
         options=pairs,
         full=full,
+        stages=tuple(dict.fromkeys(stages)),
+        steps=steps,
+        learning_rate=learning_rate,
+        max_norm=max_norm,
     )
 
 

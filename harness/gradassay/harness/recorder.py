@@ -146,7 +146,7 @@ class Recorder:
                 plain = _WRAPPERS.sub("", local)
                 name = self._names.get(local, self._names.get(plain, plain))
                 replica = edp_rank if families.get(name) == "expert" else self._dp_rank
-                pieces.append(local_piece(name, parameter, replica=replica))
+                pieces.append(local_piece(name, parameter, parameter.grad, replica=replica))
         return pieces
 
     def _collective_device(self, device: torch.device) -> torch.device:

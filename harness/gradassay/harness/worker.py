@@ -10,28 +10,39 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from gradassay.goldens.errors import UsageError
 from gradassay.goldens.header import Problem as ProblemName
-from gradassay.goldens.header import RecordHeader, StageStep
+from gradassay.goldens.header import RecordHeader, Update
 from gradassay.goldens.record import Record
 from gradassay.harness.capture.exchange import Exchange
+from gradassay.harness.capture.piece import whole
 from gradassay.harness.capture.surroundings import environment, now, source
-from gradassay.harness.capture.take import take
+from gradassay.harness.capture.units import UnitSketches
 from gradassay.harness.cell import DTYPES, Cell
 from gradassay.harness.faults import Site, parse_fault
-from gradassay.harness.interference import Interference
+from gradassay.harness.interference import GradientHook, Interference
 from gradassay.harness.mesh import join
 from gradassay.harness.problems import load_problem
+from gradassay.harness.steps import Steps
 from gradassay.harness.strategies import load
-from gradassay.harness.strategies.protocol import Plan, Task, check_plan
+from gradassay.harness.strategies.protocol import Session, check_plan
+from gradassay.harness.strategies.task import Plan, Task
 
 
 def check_cell(cell: Cell) -> Plan:
     """The cell as a plan. Raises UsageError, before any rank starts, where it cannot run."""
     if cell.dtype not in DTYPES:
         raise UsageError(f"{cell}: no dtype profile {cell.dtype!r}", hint=f"known: {', '.join(DTYPES)}")
-    plan = Plan(problem=load_problem(cell.problem), layout=cell.layout, dtype=cell.dtype, options=cell.options)
+    plan = Plan(
+        problem=load_problem(cell.problem),
+        layout=cell.layout,
+        dtype=cell.dtype,
+        options=cell.options,
+        learning_rate=cell.learning_rate,
+        max_norm=cell.max_norm,
+    )
     check_plan(load(cell.strategy), plan)
     if cell.fault:
         parse_fault(cell.fault).check(_site(cell, plan, rank=0))
@@ -49,34 +60,56 @@ def run_rank(cell: Cell, out: Path, *, interference: Interference | None = None)
     strategy = load(cell.strategy)
     with _process_group(cell) as device:
         ranks = join(cell.layout)
-        changes = interference or _interference(cell, plan, ranks.dp_rank)
-        outcome = strategy.run(Task(plan=plan, ranks=ranks, device=device, interference=changes))
-        pieces = outcome.pieces if changes.pieces is None else changes.pieces(outcome.pieces)
-        taken = take(
-            pieces,
-            plan.problem.parameters,
-            Exchange(group=ranks.world, device=device),
+        steps = Steps(
+            cell=cell,
+            parameters=plan.problem.parameters,
+            exchange=Exchange(group=ranks.world, device=device),
             dp_rank=ranks.dp_rank,
-            dp=cell.layout.dp,
-            full=cell.full,
+            interference=interference or _interference(cell, plan, ranks.dp_rank),
         )
+        if "local" in cell.stages:
+            steps.units = UnitSketches(plan.problem.parameters, accum=cell.layout.accum)
+        task = Task(
+            plan=plan,
+            ranks=ranks,
+            device=device,
+            interference=steps.interference,
+            observer=_observer(steps.units) if steps.units is not None else None,
+        )
+        session = strategy.start(task)
+        steps.run(session)
         if ranks.dp_rank == 0:
-            injected = {"fault": cell.fault} if cell.fault else {}
-            header = RecordHeader(
-                problem=ProblemName(name=plan.problem.name, digest=plan.problem.digest),
-                framework=outcome.framework,
-                strategy=cell.strategy,
-                layout=cell.layout,
-                dtype=DTYPES[cell.dtype],
-                stages=(StageStep(stage="reduced", step=1),),
-                parameters=taken.parameters,
-                convention=dict(outcome.convention),
-                environment={**environment(device), **outcome.environment, "options": dict(cell.options), **injected},
-                source=source(),
-                created=now(),
-            )
-            sketch_dtype = np.float64 if cell.dtype == "float64" else np.float32
-            Record(header=header, captures={"reduced.1": taken.capture}).write(out, sketch_dtype=sketch_dtype)
+            _write(steps, session, plan, device, out)
+
+
+def _write(steps: Steps, session: Session, plan: Plan, device: torch.device, out: Path) -> None:
+    cell = steps.cell
+    injected = {"fault": cell.fault} if cell.fault else {}
+    header = RecordHeader(
+        problem=ProblemName(name=plan.problem.name, digest=plan.problem.digest),
+        framework=session.framework,
+        strategy=cell.strategy,
+        layout=cell.layout,
+        dtype=DTYPES[cell.dtype],
+        stages=tuple(steps.captures),
+        parameters=steps.parameters,
+        convention=dict(session.convention),
+        environment={**environment(device), **session.environment, "options": dict(cell.options), **injected},
+        source=source(),
+        created=now(),
+        update=Update(learning_rate=cell.learning_rate, max_norm=cell.max_norm) if cell.learning_rate else None,
+    )
+    record = Record(header=header, captures={str(where): capture for where, capture in steps.captures.items()})
+    record.write(out, sketch_dtype=np.float64 if cell.dtype == "float64" else np.float32)
+
+
+def _observer(units: UnitSketches) -> GradientHook:
+    """Sketches a whole local gradient as its hook hands it over."""
+
+    def observe(name: str, _rank: int, micro: int, gradient: Tensor) -> None:
+        units.add([whole(name, gradient, numel=gradient.numel())], micro)
+
+    return observe
 
 
 def _interference(cell: Cell, plan: Plan, rank: int) -> Interference:

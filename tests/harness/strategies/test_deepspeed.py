@@ -72,5 +72,5 @@ def test_without_deepspeed_the_release_is_asked_for(monkeypatch: pytest.MonkeyPa
     layout = Layout(dp=1)
     task = Task(plan=plan(layout="dp1"), ranks=Ranks(layout=layout, dp_rank=0), device=torch.device("cpu"))
     with pytest.raises(UsageError, match="deepspeed cannot be imported here") as caught:
-        load("deepspeed-zero0").run(task)
+        load("deepspeed-zero0").start(task)
     assert "deepspeed==0.15.3" in caught.value.hint

@@ -14,12 +14,12 @@ from gradassay.goldens.errors import UsageError
 from gradassay.harness.capture.piece import Piece, whole
 
 
-def local_piece(name: str, parameter: Tensor, *, replica: int = 0) -> Piece:
-    """The piece of a parameter's `.grad`: of its local shard for a DTensor, else the whole, as copy `replica`.
+def local_piece(name: str, parameter: Tensor, gradient: Tensor | None, *, replica: int = 0) -> Piece:
+    """The piece of a parameter's gradient (or of its own values, given as such): of the local shard for a DTensor, else
+    the whole, as copy `replica`.
 
     Raises UsageError for a DTensor gradient that is a partial sum, which is not reduced yet.
     """
-    gradient = parameter.grad
     if not isinstance(parameter, DTensor):
         return whole(name, gradient, numel=parameter.numel(), replica=replica)
     if isinstance(gradient, DTensor) and any(placement.is_partial() for placement in gradient.placements):

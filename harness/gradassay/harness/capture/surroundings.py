@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from gradassay.goldens.header import Source
+from gradassay.goldens.header import Framework, Source
 
 
 def environment(device: torch.device) -> dict[str, Any]:
@@ -30,6 +30,11 @@ def environment(device: torch.device) -> dict[str, Any]:
     if device.type == "cuda":
         found |= {"gpu": torch.cuda.get_device_name(device), "cuda": torch.version.cuda or ""}
     return found
+
+
+def torch_release() -> Framework:
+    """torch itself as the framework of a run."""
+    return Framework(name="torch", version=torch.__version__)
 
 
 def source(folder: Path | None = None) -> Source:

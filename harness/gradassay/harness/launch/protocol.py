@@ -65,7 +65,8 @@ def decode(line: bytes) -> Message:
     fields: dict[str, Any] = json.loads(line)
     kind = _KINDS[fields.pop("kind")]
     if "cell" in fields:
-        fields["cell"] = Cell(**{**fields["cell"], "layout": Layout(**fields["cell"]["layout"])})
+        cell = fields["cell"]
+        fields["cell"] = Cell(**{**cell, "layout": Layout(**cell["layout"]), "stages": tuple(cell["stages"])})
     if fields.get("failure") is not None:
         fields["failure"] = Failure(**fields["failure"])
     return kind(**fields)

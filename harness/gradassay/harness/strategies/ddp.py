@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from gradassay.goldens.header import Framework
-from gradassay.harness.capture.piece import whole
 from gradassay.harness.strategies.masters import Masters, build_masters
-from gradassay.harness.strategies.protocol import Outcome, Plan, Task, only_data_parallel, option
+from gradassay.harness.strategies.protocol import only_data_parallel, option
+from gradassay.harness.strategies.replicated import Replicated
+from gradassay.harness.strategies.task import Plan, Task
 
 
 class Ddp:
@@ -32,38 +32,37 @@ class Ddp:
         """Raises UsageError for tensor, pipeline and context parallelism and for replicas of shards."""
         only_data_parallel(self, plan.layout)
 
-    def run(self, task: Task) -> Outcome:
-        """The reduced gradients, a copy on every rank that holds the parameter."""
-        masters = build_masters(task)
-        accumulate(task, masters, every=option(self, task.plan, "no_sync") == "false")
-        ranks = task.ranks
-        pieces = [
-            whole(
-                name,
-                parameter.grad,
-                numel=parameter.numel(),
-                replica=ranks.edp_rank if name in masters.experts else ranks.dp_rank,
-            )
-            for name, parameter in masters.trained.items()
-        ]
-        return Outcome(pieces=pieces, framework=Framework(name="torch", version=torch.__version__))
+    def start(self, task: Task) -> Replicated:
+        """Training on copies of all dense parameters."""
+        masters, ranks = build_masters(task), task.ranks
+        return Replicated(
+            task=task,
+            masters=masters,
+            backward=accumulation(task, masters, every=option(self, task.plan, "no_sync") == "false"),
+            held={name: ranks.edp_rank if name in masters.experts else ranks.dp_rank for name in masters.trained},
+            optimizer=torch.optim.SGD(masters.trained.values(), lr=task.plan.learning_rate),
+        )
 
 
-def accumulate(task: Task, masters: Masters, *, every: bool) -> None:
-    """Leaves the objective's gradient in `.grad` on every rank. every: let DDP reduce after each micro-batch."""
+def accumulation(task: Task, masters: Masters, *, every: bool) -> Callable[[], None]:
+    """What leaves a window's gradient in `.grad` on every rank. every: let DDP reduce after each micro-batch."""
     apart = masters.experts if task.layout.ep > 1 else frozenset()
     ignored = {id(masters.trained[name]) for name in apart}
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(
         masters.module, [name for name, parameter in masters.module.named_parameters() if id(parameter) in ignored]
     )
     model = DistributedDataParallel(masters.module, device_ids=[task.device] if task.device.type == "cuda" else None)
-    for micro in task.micro_steps():
-        last = micro == task.layout.accum - 1
-        with nullcontext() if every or last else model.no_sync():
-            task.loss(model, micro).backward()
-    for name in sorted(apart):
-        gradient = masters.trained[name].grad
-        if gradient is not None:
-            if task.ranks.edp is not None and task.layout.edp > 1:
-                dist.all_reduce(gradient, group=task.ranks.edp)
-            gradient.div_(task.layout.dp)
+
+    def backward() -> None:
+        for micro in task.micro_steps():
+            last = micro == task.layout.accum - 1
+            with nullcontext() if every or last else model.no_sync():
+                task.loss(model, micro).backward()
+        for name in sorted(apart):
+            gradient = masters.trained[name].grad
+            if gradient is not None:
+                if task.ranks.edp is not None and task.layout.edp > 1:
+                    dist.all_reduce(gradient, group=task.ranks.edp)
+                gradient.div_(task.layout.dp)
+
+    return backward

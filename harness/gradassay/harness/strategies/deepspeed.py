@@ -9,24 +9,15 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.nn import Parameter
 
 from gradassay.goldens.errors import UsageError
 from gradassay.goldens.header import Framework
-from gradassay.harness.strategies.deepspeed_gradients import held
 from gradassay.harness.strategies.deepspeed_moe import canonical_names, parameter_groups, routed_by_deepspeed
-from gradassay.harness.strategies.protocol import Outcome, Plan, Task, only_data_parallel, option
+from gradassay.harness.strategies.deepspeed_training import Training
+from gradassay.harness.strategies.protocol import only_data_parallel, option
+from gradassay.harness.strategies.task import Plan, Task
 
 _SWITCH = ("false", "true")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """A DeepSpeed engine after the backward passes of one window. named: parameters by canonical name."""
-
-    engine: Any
-    named: tuple[tuple[str, Parameter], ...]
-    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +77,8 @@ class DeepSpeed:
         stages = {"reduce_scatter": (1, 2), "contiguous_gradients": (2,)}[key]
         return plan.problem.experts > 0 and self.stage in stages
 
-    def run(self, task: Task) -> Outcome:
-        """Runs one accumulation window and reads the gradients between its last backward and the optimizer step."""
-        session = self.backward(task)
-        return Outcome(
-            pieces=held(session.named, task.ranks, self.stage),
-            framework=Framework(name="deepspeed", version=session.version),
-            environment={"moe": "deepspeed"} if task.problem.experts and self.stage < 3 else {},
-        )
-
-    def backward(self, task: Task, *, learning_rate: float = 0.0) -> Session:
-        """The engine after every backward pass of the window, before `engine.step()`; collective."""
+    def start(self, task: Task) -> Training:
+        """A DeepSpeed engine before its first window; collective."""
         module = _import()
         dtype = getattr(torch, task.plan.dtype)
         routed = routed_by_deepspeed(task.ranks) if self.stage < 3 else None
@@ -106,24 +88,18 @@ class DeepSpeed:
         with module.quiet():
             engine, *_ = module.deepspeed.initialize(
                 model=model,
-                optimizer=torch.optim.SGD(parameter_groups(model), lr=learning_rate),
+                optimizer=torch.optim.SGD(parameter_groups(model), lr=task.plan.learning_rate),
                 config=self.configuration(task.plan),
                 dist_init_required=False,
             )
-        named = tuple((names[name], parameter) for name, parameter in engine.module.named_parameters())
-        self._accumulate(task, engine, named)
-        return Session(engine=engine, named=named, version=module.deepspeed.__version__.split("+")[0])
-
-    def _accumulate(self, task: Task, engine: Any, named: tuple[tuple[str, Parameter], ...]) -> None:
-        accum = task.layout.accum
-        handles = task.watch(named)
-        for micro in task.micro_steps():
-            engine.backward(task.loss(engine, micro) * accum)
-            if micro + 1 < accum:
-                engine.step()
-        assert engine.is_gradient_accumulation_boundary(), "DeepSpeed counts its micro-batches otherwise than we do"
-        for handle in handles:
-            handle.remove()
+        return Training(
+            task=task,
+            stage=self.stage,
+            engine=engine,
+            named=tuple((names[name], parameter) for name, parameter in engine.module.named_parameters()),
+            framework=Framework(name="deepspeed", version=module.deepspeed.__version__.split("+")[0]),
+            environment={"moe": "deepspeed"} if task.problem.experts and self.stage < 3 else {},
+        )
 
     def configuration(self, plan: Plan) -> dict[str, Any]:
         """The DeepSpeed configuration of a plan."""
@@ -139,7 +115,7 @@ class DeepSpeed:
         return {
             "train_micro_batch_size_per_gpu": 1,
             "gradient_accumulation_steps": plan.layout.accum,
-            "gradient_clipping": 0.0,
+            "gradient_clipping": plan.max_norm,
             "zero_allow_untested_optimizer": True,
             "bf16": {"enabled": plan.dtype == "bfloat16"},
             "communication_data_type": option(self, plan, "communication_data_type"),

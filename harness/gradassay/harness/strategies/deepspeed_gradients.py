@@ -24,6 +24,37 @@ def held(named: Iterable[tuple[str, Parameter]], ranks: Ranks, stage: int) -> li
     return [piece for piece in pieces if piece is not None]
 
 
+def values(named: Iterable[tuple[str, Parameter]], ranks: Ranks, stage: int) -> list[Piece]:
+    """This rank's pieces of the parameters' full-precision values, as `held` of their gradients."""
+    found = []
+    for name, parameter in named:
+        if parameter.requires_grad:
+            piece = _value(name, parameter, ranks, stage)
+            found += [] if piece is None else [piece]
+    return found
+
+
+def _value(name: str, parameter: Any, ranks: Ranks, stage: int) -> Piece | None:
+    mapping = getattr(parameter, "_hp_mapping", None)
+    if stage == 3:
+        from deepspeed.utils import safe_get_local_fp32_param
+
+        share = parameter.partition_numel()
+        start = ranks.dp_rank * share
+        length = min(share, parameter.ds_numel - start)
+        if length <= 0:
+            return None
+        return stretch(name, safe_get_local_fp32_param(parameter).reshape(-1)[:length], start=start, length=length)
+    if stage == 0:
+        replica = ranks.edp_rank if is_expert(parameter) else ranks.dp_rank
+        master = parameter if mapping is None else mapping.hp_fragment.view(parameter.shape)
+        return whole(name, master, numel=parameter.numel(), replica=replica)
+    if mapping is None:
+        return None
+    address = mapping.lp_fragment_address
+    return stretch(name, mapping.hp_fragment.detach().reshape(-1), start=address.start, length=address.numel)
+
+
 def _replicated(name: str, parameter: Parameter, ranks: Ranks) -> Piece:
     """Stage 0: the whole gradient on every data-parallel rank, of an expert on every rank of its edp group."""
     gradient = getattr(parameter, "_hp_grad", None)

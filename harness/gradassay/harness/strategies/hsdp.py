@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gradassay.goldens.errors import UsageError
-from gradassay.harness.strategies.fsdp2 import OPTIONS, run_sharded
-from gradassay.harness.strategies.protocol import Outcome, Plan, Task, only_data_parallel
+from gradassay.harness.strategies.protocol import only_data_parallel
+from gradassay.harness.strategies.sharded import OPTIONS, Sharded, shard
+from gradassay.harness.strategies.task import Plan, Task
 
 
 class Hsdp:
@@ -32,6 +33,6 @@ class Hsdp:
                 hint="choose ep and replicate so that ep groups lie within one replica",
             )
 
-    def run(self, task: Task) -> Outcome:
-        """This rank's shards of the reduced gradients, each with its copies in the other replicas."""
-        return run_sharded(self, task)
+    def start(self, task: Task) -> Sharded:
+        """Training on this rank's shards, each with its copies in the other replicas."""
+        return shard(self, task)

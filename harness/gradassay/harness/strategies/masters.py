@@ -10,7 +10,7 @@ from torch import nn
 from torch.func import functional_call
 
 from gradassay.harness.parallel import ExpertParallel
-from gradassay.harness.strategies.protocol import Task
+from gradassay.harness.strategies.task import Task
 
 
 class LowPrecision(nn.Module):

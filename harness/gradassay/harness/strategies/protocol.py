@@ -1,112 +1,46 @@
-"""What a strategy is: the machinery that runs one step and hands over its local gradient pieces."""
+"""What a strategy is: the machinery that trains a model, step by step, and hands over its local gradient pieces."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
-
-import torch
-from torch import Tensor, nn
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from gradassay.goldens.errors import UsageError
 from gradassay.goldens.header import Framework
 from gradassay.goldens.layout import Layout
 from gradassay.harness.capture.piece import Piece
-from gradassay.harness.interference import Interference
-from gradassay.harness.mesh import Ranks
-from gradassay.harness.problems.protocol import Problem
-
-if TYPE_CHECKING:
-    from torch.utils.hooks import RemovableHandle
+from gradassay.harness.strategies.task import Plan, Task
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What to run, known before any rank starts. dtype: a key of gradassay.harness.cell.DTYPES. options: as text."""
-
-    problem: Problem
-    layout: Layout
-    dtype: str = "float32"
-    options: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True, kw_only=True)
-class Task:
-    """A plan on one rank. `micro` is the micro step in progress, which hooks on gradients are told.
-
-    ranks: this rank's place and the process groups of the layout. device: where the model runs.
-    """
-
-    plan: Plan
-    ranks: Ranks
-    device: torch.device
-    interference: Interference = field(default_factory=Interference)
-    micro: int = 0
+class Session(Protocol):
+    """A model in training on this rank. Pieces are those of the parameters that this rank holds any part of, one each."""
 
     @property
-    def problem(self) -> Problem:
-        """The plan's problem."""
-        return self.plan.problem
+    def framework(self) -> Framework:
+        """What runs the step, and in which release."""
 
     @property
-    def layout(self) -> Layout:
-        """The plan's layout."""
-        return self.plan.layout
+    def convention(self) -> Mapping[str, Any]:
+        """Legitimate conventions that the framework declares, as in a record's header."""
 
-    def micro_steps(self) -> Iterator[int]:
-        """Micro steps in order; the loop must go through this, so that hooks know which one is in progress."""
-        for micro in range(self.layout.accum):
-            self.micro = micro
-            yield micro
+    @property
+    def environment(self) -> Mapping[str, Any]:
+        """Facts to add to the record's environment."""
 
-    def coefficient(self, micro: int) -> float:
-        """c_true of this rank's unit: by how much its mean loss counts in the objective."""
-        layout, problem = self.layout, self.problem
-        if problem.objective == "unit-mean":
-            return 1.0 / layout.units
-        total = sum(problem.tokens(unit) for unit in range(layout.units))
-        return problem.tokens(layout.unit(self.ranks.dp_rank, micro)) / total
+    def accumulate(self) -> None:
+        """Runs the forward and backward passes of one accumulation window and their reduction."""
 
-    def losses(self, model: nn.Module, micro: int) -> dict[str, Tensor]:
-        """The mean loss of this rank's unit by term, after interference; runs the forward pass."""
-        rank = self.ranks.dp_rank
-        terms = self.problem.losses(model, self.problem.batch(self.layout.unit(rank, micro), self.device))
-        return terms if self.interference.terms is None else self.interference.terms(terms, rank, micro)
+    def gradients(self) -> list[Piece]:
+        """The reduced gradient, before unscaling, clipping and the optimizer; valid between `accumulate` and `clip`."""
 
-    def loss(self, model: nn.Module, micro: int) -> Tensor:
-        """What to call backward on where gradients are summed over micro steps and averaged over dp ranks:
-        the unit's mean loss times c_true * dp (1/accum for unit-mean).
-        """
-        loss = torch.stack(list(self.losses(model, micro).values())).sum()
-        return loss * (self.coefficient(micro) * self.layout.dp)
+    def weights(self) -> list[Piece]:
+        """The values of the trained parameters, of their full-precision masters where there are such, in the same pieces."""
 
-    def watch(self, named: Iterable[tuple[str, Tensor]]) -> list[RemovableHandle]:
-        """Puts the interference's gradient hook on the tensors that autograd sees, by canonical name."""
-        if self.interference.gradient is None:
-            return []
-        return [tensor.register_hook(self._hook(name)) for name, tensor in named if tensor.requires_grad]
+    def clip(self, max_norm: float) -> list[Piece] | None:
+        """Clips the total norm, and returns the clipped gradient; None where that happens within `update` only."""
 
-    def _hook(self, name: str) -> Any:
-        def hook(gradient: Tensor) -> Tensor | None:
-            assert self.interference.gradient is not None
-            return self.interference.gradient(name, self.ranks.dp_rank, self.micro, gradient)
-
-        return hook
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What this rank holds after the step's reduction, before unscaling, clipping and the optimizer.
-
-    pieces: at most one for each parameter that this rank holds any part of. convention: legitimate conventions that
-    the framework declares, as in a record's header. environment: facts to add to the record's environment.
-    """
-
-    pieces: list[Piece]
-    framework: Framework
-    convention: Mapping[str, Any] = field(default_factory=dict)
-    environment: Mapping[str, Any] = field(default_factory=dict)
+    def update(self) -> None:
+        """One step of SGD with the plan's learning rate; afterwards the next window may be accumulated."""
 
 
 class Strategy(Protocol):
@@ -123,8 +57,8 @@ class Strategy(Protocol):
     def check(self, plan: Plan) -> None:
         """Raises UsageError, with what to do instead, where this strategy cannot run `plan`; touches no rank."""
 
-    def run(self, task: Task) -> Outcome:
-        """Builds the model, runs the step's micro-batches and their reduction; called on every rank."""
+    def start(self, task: Task) -> Session:
+        """Builds the model and whatever trains it; called on every rank."""
 
 
 def check_plan(strategy: Strategy, plan: Plan) -> None:

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from gradassay.goldens.errors import UsageError
-from gradassay.goldens.header import Framework
-from gradassay.harness.capture.piece import whole
 from gradassay.harness.problems.protocol import Batch, Problem
 from gradassay.harness.strategies.masters import build_masters
-from gradassay.harness.strategies.protocol import Outcome, Plan, Task
+from gradassay.harness.strategies.replicated import Replicated
+from gradassay.harness.strategies.task import Plan, Task
 
 
 class Single:
@@ -29,13 +28,21 @@ class Single:
                 hint=f"use dp = 1 and accum = {plan.layout.units} for the same units",
             )
 
-    def run(self, task: Task) -> Outcome:
-        """The accumulated gradient."""
+    def start(self, task: Task) -> Replicated:
+        """Training on this rank alone."""
         masters = build_masters(task)
-        for micro in task.micro_steps():
-            task.loss(masters.module, micro).backward()
-        pieces = [whole(name, parameter.grad, numel=parameter.numel()) for name, parameter in masters.trained.items()]
-        return Outcome(pieces=pieces, framework=Framework(name="torch", version=torch.__version__))
+
+        def backward() -> None:
+            for micro in task.micro_steps():
+                task.loss(masters.module, micro).backward()
+
+        return Replicated(
+            task=task,
+            masters=masters,
+            backward=backward,
+            held=dict.fromkeys(masters.trained, 0),
+            optimizer=torch.optim.SGD(masters.trained.values(), lr=task.plan.learning_rate),
+        )
 
 
 def unit_gradients(problem: Problem, model: nn.Module, unit: int) -> dict[str, dict[str, Tensor]]:

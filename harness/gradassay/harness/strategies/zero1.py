@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 import torch.distributed as dist
 from torch.distributed.optim import ZeroRedundancyOptimizer
 
-from gradassay.goldens.header import Framework
-from gradassay.harness.capture.piece import whole
-from gradassay.harness.strategies.ddp import accumulate
+from gradassay.harness.strategies.ddp import accumulation
 from gradassay.harness.strategies.masters import build_masters
-from gradassay.harness.strategies.protocol import Outcome, Plan, Task, only_data_parallel
+from gradassay.harness.strategies.protocol import only_data_parallel
+from gradassay.harness.strategies.replicated import Replicated
+from gradassay.harness.strategies.task import Plan, Task
 
 
 class Zero1:
@@ -28,25 +28,46 @@ class Zero1:
         """Raises UsageError for tensor, pipeline and context parallelism and for replicas of shards."""
         only_data_parallel(self, plan.layout)
 
-    def run(self, task: Task) -> Outcome:
-        """The whole gradients of the parameters that this rank owns."""
+    def start(self, task: Task) -> Replicated:
+        """Training where this rank hands over the parameters whose optimizer state it owns."""
         masters = build_masters(task)
         apart = masters.experts if task.layout.ep > 1 else frozenset()
-        shared = [parameter for name, parameter in masters.trained.items() if name not in apart]
-        own = _owned(shared, task.ranks.world)
-        own |= _owned([masters.trained[name] for name in masters.trained if name in apart], task.ranks.edp)
-        accumulate(task, masters, every=False)
-        pieces = [
-            whole(name, parameter.grad, numel=parameter.numel())
-            for name, parameter in masters.trained.items()
-            if id(parameter) in own
-        ]
-        return Outcome(pieces=pieces, framework=Framework(name="torch", version=torch.__version__))
+        optimizer = Optimizers(
+            [
+                _optimizer([p for name, p in masters.trained.items() if name not in apart], task.ranks.world, task),
+                _optimizer([p for name, p in masters.trained.items() if name in apart], task.ranks.edp, task),
+            ]
+        )
+        return Replicated(
+            task=task,
+            masters=masters,
+            backward=accumulation(task, masters, every=False),
+            held={name: 0 for name, parameter in masters.trained.items() if id(parameter) in optimizer.owned},
+            optimizer=optimizer,
+        )
 
 
-def _owned(parameters: list[torch.nn.Parameter], group: dist.ProcessGroup | None) -> set[int]:
-    """Identities of the parameters whose optimizer state lives on this rank of `group`."""
+class Optimizers:
+    """One optimizer for each process group that shares the state of its parameters."""
+
+    def __init__(self, parts: Iterable[ZeroRedundancyOptimizer | None]) -> None:
+        self.parts = [part for part in parts if part is not None]
+
+    @property
+    def owned(self) -> frozenset[int]:
+        """Identities of the parameters whose optimizer state lives on this rank."""
+        groups = [group for part in self.parts for group in part.optim.param_groups]
+        return frozenset(id(parameter) for group in groups for parameter in group["params"])
+
+    def step(self) -> None:
+        """Updates what this rank owns, and takes the rest from its owners."""
+        for part in self.parts:
+            part.step()
+
+
+def _optimizer(
+    parameters: list[torch.nn.Parameter], group: dist.ProcessGroup | None, task: Task
+) -> ZeroRedundancyOptimizer | None:
     if not parameters:
-        return set()
-    optimizer = ZeroRedundancyOptimizer(parameters, torch.optim.SGD, process_group=group, lr=1.0)
-    return {id(parameter) for part in optimizer.optim.param_groups for parameter in part["params"]}
+        return None
+    return ZeroRedundancyOptimizer(parameters, torch.optim.SGD, process_group=group, lr=task.plan.learning_rate)

@@ -87,6 +87,10 @@ class Update:
     learning_rate: float
     max_norm: float = 0.0
 
+    def __str__(self) -> str:
+        clipped = f", total norm clipped to {self.max_norm:g}" if self.max_norm else ""
+        return f"SGD at learning rate {self.learning_rate:g}{clipped}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordHeader:
@@ -136,6 +140,18 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SecondStep:
+    """What a golden's second basis follows: an update with the gradient of the first `units` units.
+
+    noise: by family, the honest rounding of gradients after it, which holds that of the update as well.
+    """
+
+    units: int
+    update: Update
+    noise: dict[str, NoiseFloor]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenHeader:
     """The header document of a golden."""
 
@@ -149,6 +165,7 @@ class GoldenHeader:
     terms: tuple[str, ...] = ()
     environment: dict[str, Any] = field(default_factory=dict)
     created: str = ""
+    second: SecondStep | None = None
 
 
 def _adapter(kind: Any) -> Any:

@@ -32,16 +32,31 @@ def reference_cells(problem: str, dtype: str, matrix: Path | None) -> Sequence[C
 
 
 def build_and_keep(
-    session: Session, problem: str, *, dtype: str, matrix: Path | None, out: Path | None
+    session: Session,
+    problem: str,
+    *,
+    dtype: str,
+    matrix: Path | None,
+    out: Path | None,
+    learning_rate: float = 0.0,
+    second_units: int = 0,
 ) -> GoldenVersion | Path:
     """The golden's file, or its version in the store, where the records of its references are kept as well."""
-    from gradassay.harness.build import build_golden
+    from gradassay.harness.build import Following, build_golden
     from gradassay.harness.launch import Pool
 
     cells = reference_cells(problem, dtype, matrix)
     with tempfile.TemporaryDirectory(prefix="gradassay-references-") as name, Pool() as pool:
         folder = Path(name)
-        golden = build_golden(problem, dtype, cells, pool=pool, folder=folder, progress=session.progress())
+        golden = build_golden(
+            problem,
+            dtype,
+            cells,
+            pool=pool,
+            folder=folder,
+            progress=session.progress(),
+            following=Following(units=second_units, learning_rate=learning_rate) if learning_rate else None,
+        )
         if out is not None:
             golden.write(out)
             return out

@@ -16,7 +16,7 @@ from gradassay.goldens.report import Format
 
 
 def compare(
-    session: Session, a: str, b: Sequence[str], *, stage: str = "reduced", step: int | None = None
+    session: Session, a: str, b: Sequence[str], *, stage: str | None = None, step: int | None = None
 ) -> tuple[Assay, ...]:
     """An assay of every record that the references mean, against the one golden among them or else against record A."""
     left = resolve(a, configured_store)
@@ -25,6 +25,17 @@ def compare(
     for found in sorted({*left, *right} - {base, *candidates}, key=lambda found: found.ref):
         session.say(f"not compared: {found.kind} {found.ref}")
     return assay_all(base, candidates, stage=stage, step=step)
+
+
+def compare_with_itself(text: str, *, stage: str | None = None, step: int | None = None) -> tuple[Assay, ...]:
+    """An assay of every record that the reference means against the local gradients that it holds itself."""
+    from gradassay.goldens.assay.own import assay_self
+
+    records = [found for found in resolve(text, configured_store) if found.kind == "record"]
+    if not records:
+        raise UsageError(f"{text} is a golden: an assay needs a record", hint="write gradassay diff GOLDEN RECORD")
+    read = [(read_record(found.path), found.ref) for found in records]
+    return tuple(assay_self(record, stage=stage, step=step, side=_record_side(record, ref)) for record, ref in read)
 
 
 def choose(left: Sequence[Referred], right: Sequence[Referred]) -> tuple[Referred, tuple[Referred, ...]]:
@@ -50,7 +61,7 @@ def choose(left: Sequence[Referred], right: Sequence[Referred]) -> tuple[Referre
 
 
 def assay_all(
-    base: Referred, candidates: Sequence[Referred], *, stage: str = "reduced", step: int | None = None
+    base: Referred, candidates: Sequence[Referred], *, stage: str | None = None, step: int | None = None
 ) -> tuple[Assay, ...]:
     """The candidates' records against the golden or record `base`, in their order."""
     if base.kind == "golden":
@@ -69,7 +80,9 @@ def assay_all(
     a = _record_side(first, base.ref)
     records = [(read_record(found.path), found.ref) for found in candidates]
     return tuple(
-        assay_records(first, record, stage=stage, step=step or 1, side_a=a, side_b=_record_side(record, ref))
+        assay_records(
+            first, record, stage=stage or "reduced", step=step or 1, side_a=a, side_b=_record_side(record, ref)
+        )
         for record, ref in records
     )
 

@@ -136,12 +136,29 @@ def build(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the golden to this file instead of the store.")
     ] = None,
+    learning_rate: Annotated[
+        float, typer.Option("--learning-rate", min=0, help="Also hold the step after an SGD update at this rate.")
+    ] = 0.0,
+    second_units: Annotated[
+        int, typer.Option("--second-units", min=1, help="Units (dp * accum) of the step before that update.")
+    ] = 12,
 ) -> None:
-    """Run the reference cells of a problem and build its golden: basis, noise floor and references."""
+    """Run the reference cells of a problem and build its golden: basis, noise floor and references.
+
+    With a learning rate it also holds the step after an update by SGD, for records of as many units that ran the same.
+    """
     from gradassay.cli.building import build_and_keep
 
     session = session_of(context)
-    kept = build_and_keep(session, problem, dtype=dtype, matrix=matrix, out=out)
+    kept = build_and_keep(
+        session,
+        problem,
+        dtype=dtype,
+        matrix=matrix,
+        out=out,
+        learning_rate=learning_rate,
+        second_units=second_units,
+    )
     _say_kept(session, kept)
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from gradassay.goldens.assay.evidence import Evidence, gather
 from gradassay.goldens.assay.findings import explain
 from gradassay.goldens.assay.health import Health, examine
 from gradassay.goldens.assay.noise import LEAST_POWER
-from gradassay.goldens.assay.result import Assay, Finding, Side, Verdict
+from gradassay.goldens.assay.result import Assay, Finding, Side, Verdict, joint_verdict
 from gradassay.goldens.assay.sentence import verdict_sentence
+from gradassay.goldens.assay.stages import in_order, obstacle
 from gradassay.goldens.faults import load_catalogue
 from gradassay.goldens.golden import Golden
-from gradassay.goldens.header import NoiseFloor
+from gradassay.goldens.header import NoiseFloor, StageStep
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import Record
 
@@ -21,36 +23,54 @@ def assay_record(
     record: Record,
     golden: Golden,
     *,
-    stage: str = "reduced",
+    stage: str | None = None,
     step: int | None = None,
     a: Side | None = None,
     b: Side | None = None,
 ) -> Assay:
-    """The assay of a record against a golden at one stage.
+    """The assay of a record against a golden.
 
-    step: the optimizer step, or None for every step that both hold, of which the first that does not agree decides.
+    stage, step: one of each, or None for all that both hold. The gravest verdict decides, at the first place of the run
+    where it is met: what goes wrong in the backward pass, in the reduction, in clipping or in the update shows from there on.
     a, b: how the two are called in reports.
     """
     a = a or Side(kind="golden", ref=golden.name, environment=golden.header.environment)
     b = b or Side(kind="record", ref=record.header.strategy, environment=record.header.environment)
-    reason = _incomparable(record, golden, stage, step)
-    if reason:
-        return without_verdict(Verdict.INCOMPARABLE, reason, record.header.layout, stage, a, b)
-    steps = [step] if step is not None else _common_steps(record, golden, stage)
-    assay = _assay_step(record, golden, stage, steps[0], a, b)
-    for later in steps[1:]:
-        if assay.verdict is not Verdict.AGREE:
-            break
-        assay = _assay_step(record, golden, stage, later, a, b)
-    return assay
+    reason = _incomparable(record, golden)
+    held = [w for w in record.header.stages if stage in (None, w.stage) and step in (None, w.step)]
+    wheres = [] if reason else in_order([where for where in held if not obstacle(record, golden, where)])
+    if not wheres:
+        reason = reason or _nothing_there(record, golden, held, stage, step)
+        return without_verdict(Verdict.INCOMPARABLE, reason, record.header.layout, stage or "reduced", a, b)
+    assays = [_assay_step(record, golden, where, a, b) for where in wheres]
+    left_out = tuple(obstacle(record, golden, where) for where in held if where not in wheres)
+    return first_seen(assays, notes=tuple(f"not compared: {reason}" for reason in left_out))
 
 
-def _common_steps(record: Record, golden: Golden, stage: str) -> list[int]:
-    return [item.step for item in record.header.stages if item.stage == stage and item.step in golden.bases]
+def first_seen(assays: Sequence[Assay], *, notes: tuple[str, ...] = ()) -> Assay:
+    """Of the assays of one run in its order, the first with the gravest verdict, or where all agree that of the last
+    reduced gradient; with the notes, and what came before it.
+    """
+    verdict = joint_verdict(assays)
+    agreed = [assay.stage for assay in assays if assay.verdict is Verdict.AGREE]
+    if verdict is Verdict.AGREE:
+        chosen = next((assay for assay in reversed(assays) if assay.stage.startswith("reduced")), assays[-1])
+        if len(assays) > 1:
+            notes += (f"{', '.join(agreed)} agree",)
+        return replace(chosen, notes=chosen.notes + notes)
+    chosen = next(assay for assay in assays if assay.verdict is verdict)
+    before = [assay.stage for assay in assays[: assays.index(chosen)] if assay.verdict is Verdict.AGREE]
+    if before:
+        notes += (
+            f"first seen at stage {chosen.stage}: {', '.join(before)} {'agree' if len(before) > 1 else 'agrees'}",
+        )
+    elif len(assays) > 1:
+        notes += (f"seen from the first stage on that was captured, {chosen.stage}",)
+    return replace(chosen, notes=chosen.notes + notes)
 
 
-def _incomparable(record: Record, golden: Golden, stage: str, step: int | None) -> str:
-    """Why the two cannot be compared, or ""."""
+def _incomparable(record: Record, golden: Golden) -> str:
+    """Why the two cannot be compared at all, or ""."""
     ours, theirs = record.header, golden.header
     if ours.problem != theirs.problem:
         return (
@@ -64,12 +84,19 @@ def _incomparable(record: Record, golden: Golden, stage: str, step: int | None) 
             f"layout {ours.layout} needs {ours.layout.units} units, the golden holds {len(theirs.units)}: "
             "build a golden with more units, or run a smaller layout"
         )
-    stages = ", ".join(map(str, ours.stages))
-    if not _common_steps(record, golden, stage):
-        return f"the record holds {stages}, but nothing at stage {stage} in a step of the golden's ({[*golden.bases]})"
-    if step is not None and (f"{stage}.{step}" not in record.captures or step not in golden.bases):
-        return f"step {step} at stage {stage} is not in both: the record holds {stages}, the golden {[*golden.bases]}"
     return ""
+
+
+def _nothing_there(
+    record: Record, golden: Golden, held: Sequence[StageStep], stage: str | None, step: int | None
+) -> str:
+    """Why nothing of what was asked for can be compared."""
+    reasons = [obstacle(record, golden, where) for where in held]
+    if reasons:
+        return "; ".join(reasons)
+    asked = " ".join(filter(None, [f"stage {stage}" if stage else "", f"step {step}" if step else ""]))
+    stages = ", ".join(map(str, record.header.stages))
+    return f"the record holds {stages}, but nothing at {asked}"
 
 
 def _profile(side: Record | Golden) -> str:
@@ -84,19 +111,20 @@ def without_verdict(verdict: Verdict, reason: str, layout: Layout, stage: str, a
     )
 
 
-def _assay_step(record: Record, golden: Golden, stage: str, step: int, a: Side, b: Side) -> Assay:
-    evidence = gather(record, golden, stage=stage, step=step)
+def _assay_step(record: Record, golden: Golden, where: StageStep, a: Side, b: Side) -> Assay:
+    evidence = gather(record, golden, stage=where.stage, step=where.step)
     matched = {parameter.name for parameter in evidence.parameters}
+    second = golden.header.second
     return assay_evidence(
         evidence,
-        golden.header.noise,
+        second.noise if second is not None and where.step > 1 else golden.header.noise,
         framework=record.header.framework.name,
-        stage=f"{stage}.{step}",
+        stage=str(where),
         missing=tuple(p.name for p in golden.header.parameters if p.name not in matched),
         extra=tuple(p.name for p in record.header.parameters if p.name not in matched),
         a=a,
         b=b,
-        notes=_notes(record, golden),
+        notes=_notes(record),
     )
 
 
@@ -132,10 +160,11 @@ def assay_evidence(
             verdict,
             findings,
             layout,
-            against=a.kind,
+            against=a.title if a.kind == "units" else f"the {a.kind}",
             compared=len(evidence.parameters),
             reason=reason,
             alike=_title(findings),
+            where="" if stage == "reduced.1" else f" at {stage}",
         ),
         tokens=tuple(map(tuple, evidence.setting.tokens.tolist())),
         power=health.power,
@@ -212,14 +241,10 @@ def _uncovered(evidence: Evidence) -> list[str]:
     return found
 
 
-def _notes(record: Record, golden: Golden) -> tuple[str, ...]:
-    notes = []
-    if record.header.convention:
-        notes.append(f"declared convention, divided out before comparing: {record.header.convention}")
-    skipped = [str(item) for item in record.header.stages if item.step not in golden.bases]
-    if skipped:
-        notes.append(f"not compared, since the golden has no basis for that step: {', '.join(skipped)}")
-    return tuple(notes)
+def _notes(record: Record) -> tuple[str, ...]:
+    if not record.header.convention:
+        return ()
+    return (f"declared convention, divided out before comparing: {record.header.convention}",)
 
 
 def _environment_notes(a: Side, b: Side) -> tuple[str, ...]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradassay.goldens.assay.convention import declared_scales
 from gradassay.goldens.assay.shapes import Setting
+from gradassay.goldens.assay.stages import due_scales
 from gradassay.goldens.golden import Golden
-from gradassay.goldens.header import Parameter
-from gradassay.goldens.record import Record
+from gradassay.goldens.header import Parameter, StageStep
+from gradassay.goldens.record import Capture, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +22,9 @@ class Evidence:
     basis: [U, P, 1024], every unit's own gradient. true: [U], by how much each counts in the truth. truth, measured:
     [P, 1024]. copies: [R, P, 1024] of what ranks hold whole, or None. terms: the truth of each term of the objective,
     [P, 1024]. history: [P, 1024], the gradient of the step before, or None. norm2, nonfinite, present: [P], as captured.
-    storage: relative rounding of the record's sketches. cancelled: [P], at least 1, by how much units outweigh the truth
-    that they add up to, infinite where nothing is left of them: rounding happens to units, and grows by that in the truth.
+    storage: [P], relative rounding of the record's sketches, and of parameters behind an update. cancelled: [P], at least
+    1, by how much units outweigh the truth that they add up to, infinite where nothing is left of them: rounding happens to
+    units, and grows by that in the truth.
     """
 
     setting: Setting
@@ -38,7 +39,7 @@ class Evidence:
     norm2: NDArray[np.float64]
     nonfinite: NDArray[np.int64]
     present: NDArray[np.uint8]
-    storage: float
+    storage: NDArray[np.float64]
     cancelled: NDArray[np.float64]
 
     def units(self, index: int) -> NDArray[np.float64]:
@@ -56,9 +57,11 @@ def matched(a: Sequence[Parameter], b: Sequence[Parameter]) -> tuple[list[int], 
 def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence:
     """The evidence on every parameter that both sides name with the same shape.
 
-    Families are the golden's; shards and pipeline stages the record's. Declared conventions are divided out.
+    Families are the golden's; shards and pipeline stages the record's. What the stage differs by from the objective's
+    gradient (declared conventions, clipping) is divided out.
     """
-    capture = record.captures[f"{stage}.{step}"]
+    where = StageStep(stage=stage, step=step)
+    capture = record.captures[str(where)]
     basis = golden.bases[step]
     layout = record.header.layout
     there, here = matched(golden.header.parameters, record.header.parameters)
@@ -68,11 +71,9 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
     true = golden.true_coefficients(layout.units)
     units = _rows(basis.sketch[: layout.units], there)
     truth = np.tensordot(true, units, 1)
-    declared = np.array(declared_scales(record.header, parameters))[:, None]
+    due = due_scales(record, where, parameters)[:, None]
     measured = capture.sketch[here]
-    copies = capture.rank_sketch[:, here] / declared if capture.rank_sketch is not None else None
-    with np.errstate(over="ignore"):
-        single = np.array_equal(measured, measured.astype(np.float32), equal_nan=True)
+    copies = capture.rank_sketch[:, here] / due if capture.rank_sketch is not None else None
     tokens = np.array([unit.tokens for unit in golden.header.units[: layout.units]], dtype=np.float64)
     return Evidence(
         setting=Setting(layout=layout, tokens=tokens.reshape(layout.accum, layout.dp).T),
@@ -80,7 +81,7 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
         basis=units,
         true=true,
         truth=truth,
-        measured=measured / declared,
+        measured=measured / due,
         copies=copies,
         terms={
             term: np.tensordot(true, _rows(sketch[: layout.units], there), 1) for term, sketch in basis.terms.items()
@@ -89,14 +90,31 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
         norm2=capture.norm2[here],
         nonfinite=capture.nonfinite[here],
         present=capture.present[here],
-        storage=2.0**-24 if single else 0.0,
-        cancelled=_cancelled(true, units, truth),
+        storage=stored(measured) + rounded(capture, here, due[:, 0], truth),
+        cancelled=cancelled(true, units, truth),
     )
 
 
-def _cancelled(
-    true: NDArray[np.float64], units: NDArray[np.float64], truth: NDArray[np.float64]
+def stored(sketches: NDArray[np.float64]) -> float:
+    """The relative rounding of sketches that were stored, as far as they show it."""
+    with np.errstate(over="ignore"):
+        single = np.array_equal(sketches, sketches.astype(np.float32), equal_nan=True)
+    return 2.0**-24 if single else 0.0
+
+
+def rounded(
+    capture: Capture, here: list[int], due: NDArray[np.float64], truth: NDArray[np.float64]
 ) -> NDArray[np.float64]:
+    """[P]: the rounding of updated parameters relative to the truth, whose rows these are of the capture's."""
+    if capture.rounding is None:
+        return np.zeros(len(here))
+    size = np.linalg.norm(truth, axis=1) * np.abs(due)
+    relative: NDArray[np.float64] = np.divide(capture.rounding[here], size, out=np.zeros(len(here)), where=size > 0)
+    return relative
+
+
+def cancelled(true: NDArray[np.float64], units: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[P]: by how much units outweigh the truth that they add up to; see Evidence."""
     entered = np.sqrt(np.einsum("u,upk,upk->p", true**2, units, units))
     left = np.linalg.norm(truth, axis=1)
     ratio: NDArray[np.float64] = np.divide(entered, left, out=np.where(entered > 0, np.inf, 1.0), where=left > 0)

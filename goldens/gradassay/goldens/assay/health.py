@@ -52,7 +52,7 @@ def examine(evidence: Evidence, noise: Mapping[str, NoiseFloor]) -> Health:
         if floor is not None:
             elements = min(parameter.numel, BUCKETS)
             allowed = relaxed(
-                tolerance(floor, tests=count, elements=elements, storage=evidence.storage),
+                tolerance(floor, tests=count, elements=elements, storage=float(evidence.storage[index])),
                 float(evidence.cancelled[index]),
             )
         tolerances.append(allowed)
@@ -162,8 +162,10 @@ def _family_power(evidence: Evidence, noise: Mapping[str, NoiseFloor]) -> dict[s
 
 
 def _family_scale(evidence: Evidence, floor: NoiseFloor, family: str) -> float:
-    sizes = [min(p.numel, BUCKETS) for p in evidence.parameters if p.family == family]
-    return family_scale(floor, parameters=len(sizes), elements=sum(sizes), storage=evidence.storage)
+    members = [index for index, parameter in enumerate(evidence.parameters) if parameter.family == family]
+    sizes = [min(evidence.parameters[index].numel, BUCKETS) for index in members]
+    storage = float(evidence.storage[members].mean())
+    return family_scale(floor, parameters=len(sizes), elements=sum(sizes), storage=storage)
 
 
 def _judge_families(

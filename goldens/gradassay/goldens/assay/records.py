@@ -96,6 +96,6 @@ def _gather(a: Record, b: Record, key: str) -> Evidence:
         norm2=two.norm2[here],
         nonfinite=two.nonfinite[here] + one.nonfinite[there],
         present=two.present[here],
-        storage=2.0**-23,
+        storage=np.full(len(parameters), 2.0**-23),
         cancelled=np.ones(len(parameters)),
     )

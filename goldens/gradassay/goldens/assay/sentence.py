@@ -59,15 +59,17 @@ def verdict_sentence(
     compared: int,
     reason: str,
     alike: str,
+    where: str = "",
 ) -> str:
     """The whole comparison in one sentence.
 
-    against: "golden" or "record". reason: why there is no verdict. alike: who it looks like, or "".
+    against: "the golden", as an example. reason: why there is no verdict. alike: who it looks like, or "". where: the stage, unless it
+    is the usual one.
     """
     if verdict is Verdict.AGREE:
-        return f"agree: all {compared} parameters match the {against} in layout {layout}"
+        return f"agree{where}: all {compared} parameters match {against} in layout {layout}"
     if verdict is Verdict.DIVERGE:
         first = findings[0].sentence + (f" (same signature as {alike})" if alike else "")
         more = f"; and {len(findings) - 1} more finding{'s' if len(findings) > 2 else ''}" if len(findings) > 1 else ""
-        return f"diverge: {first}{more}"
+        return f"diverge{where}: {first}{more}"
     return f"{verdict}: {reason}"

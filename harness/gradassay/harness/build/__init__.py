@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradassay.harness.build.assembly import assemble
+from gradassay.harness.build.basis import Following
 from gradassay.harness.build.golden import build_golden
 
-__all__ = ["assemble", "build_golden"]
+__all__ = ["Following", "assemble", "build_golden"]

@@ -9,9 +9,10 @@ from typing import Any
 
 from gradassay.goldens.errors import UsageError
 from gradassay.goldens.golden import Basis, Golden
-from gradassay.goldens.header import DtypeProfile, GoldenHeader, Reference, Unit
+from gradassay.goldens.header import DtypeProfile, GoldenHeader, Reference, SecondStep, Unit, Update
 from gradassay.goldens.header import Problem as ProblemName
 from gradassay.goldens.record import Record
+from gradassay.harness.build.basis import Following
 from gradassay.harness.build.checks import (
     check_assays,
     check_basis,
@@ -20,7 +21,7 @@ from gradassay.harness.build.checks import (
     check_families,
     check_reference,
 )
-from gradassay.harness.build.noise import distances, noise_floors
+from gradassay.harness.build.noise import SECOND, distances, noise_floors
 from gradassay.harness.problems.protocol import Problem
 
 LEAST_REFERENCES = 2
@@ -34,8 +35,25 @@ class Referred:
     digest: str
 
 
-def assemble(problem: Problem, dtype: DtypeProfile, basis: Basis, references: Mapping[str, Referred]) -> Golden:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Second:
+    """The basis of a second step, and the update before it."""
+
+    basis: Basis
+    following: Following
+
+
+def assemble(
+    problem: Problem,
+    dtype: DtypeProfile,
+    basis: Basis,
+    references: Mapping[str, Referred],
+    *,
+    second: Second | None = None,
+) -> Golden:
     """The golden of a problem in a dtype profile; references: records by a name for messages.
+
+    second: the step after an update as well, whose rounding is that of the references that ran it.
 
     Raises UsageError for fewer than two references, and GoldenRefused, with the values, where a reference is wrong or of
     something else, or the golden would be too weak.
@@ -57,9 +75,30 @@ def assemble(problem: Problem, dtype: DtypeProfile, basis: Basis, references: Ma
     check_distances(samples, dtype.parameter)
     check_excess(samples)
     golden = replace(bare, header=replace(bare.header, noise=noise_floors(list(samples.values()))))
+    if second is not None:
+        golden = _with_second(golden, second, records)
     check_families(golden.header)
     check_assays(golden, records)
     return golden
+
+
+def _with_second(golden: Golden, second: Second, records: Mapping[str, Record]) -> Golden:
+    units, rate = second.following.units, second.following.learning_rate
+    ran = {name: record for name, record in records.items() if SECOND in record.captures}
+    if len(ran) < LEAST_REFERENCES:
+        raise UsageError(
+            f"{len(ran)} references have {units} units, too few for the noise of a second step that follows them",
+            hint=f"name at least {LEAST_REFERENCES} cells with dp * accum = {units}, or another number of units",
+        )
+    check_basis(second.basis, golden.header.parameters)
+    true = golden.true_coefficients(units)
+    samples = {
+        name: distances(record, second.basis, golden.header.parameters, true, stage=SECOND)
+        for name, record in ran.items()
+    }
+    check_distances(samples, golden.header.dtype.parameter)
+    step = SecondStep(units=units, update=Update(learning_rate=rate), noise=noise_floors(list(samples.values())))
+    return Golden(header=replace(golden.header, second=step), bases={**golden.bases, 2: second.basis})
 
 
 def _header(problem: Problem, dtype: DtypeProfile, references: Mapping[str, Referred]) -> GoldenHeader:

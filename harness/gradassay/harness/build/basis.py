@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +20,28 @@ from gradassay.harness.launch import Task
 from gradassay.harness.problems import load_problem
 from gradassay.harness.problems.protocol import Batch, Problem
 
+if TYPE_CHECKING:
+    from torch import nn
+
 RUN_BASIS = "gradassay.harness.build.basis:run_basis"
 PARTS = 2
-_FIRST, _END = "first", "end"
+_FIRST, _END, _UPDATED, _RATE = "first", "end", "updated", "rate"
 
 
-def basis_tasks(problem: str, folder: Path, *, deadline_s: float) -> list[Task]:
-    """Tasks that compute the basis of a problem in PARTS stretches of units, each on one rank, into `folder`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """What comes before a second basis: an SGD update with the gradient of the first `units` units."""
+
+    units: int
+    learning_rate: float
+
+
+def basis_tasks(problem: str, folder: Path, *, deadline_s: float, following: Following | None = None) -> list[Task]:
+    """Tasks that compute the basis of a problem in PARTS stretches of units, each on one rank, into `folder`.
+
+    following: the update of the weights that comes before, if any.
+    """
+    before = {} if following is None else {_UPDATED: str(following.units), _RATE: repr(following.learning_rate)}
     units = load_problem(problem).units
     bounds = [units * part // PARTS for part in range(PARTS + 1)]
     return [
@@ -34,9 +51,9 @@ def basis_tasks(problem: str, folder: Path, *, deadline_s: float) -> list[Task]:
                 strategy="single",
                 layout=Layout(),
                 dtype="float64",
-                options={_FIRST: str(first), _END: str(end)},
+                options={_FIRST: str(first), _END: str(end), **before},
             ),
-            out=folder / f"basis.{first}.safetensors",
+            out=folder / f"basis.{1 if following is None else 2}.{first}.safetensors",
             function=RUN_BASIS,
             deadline_s=deadline_s,
         )
@@ -56,16 +73,40 @@ def run_basis(cell: Cell, out: Path) -> None:
     torch.set_num_threads(1)
     problem = load_problem(cell.problem)
     units = range(int(cell.options[_FIRST]), int(cell.options[_END]))
-    write_atomically(out, save(basis_arrays(problem, [problem.batch(unit) for unit in units])))
+    model = problem.build(torch.float64)
+    if _UPDATED in cell.options:
+        update(problem, model, Following(units=int(cell.options[_UPDATED]), learning_rate=float(cell.options[_RATE])))
+    write_atomically(out, save(basis_arrays(problem, model, [problem.batch(unit) for unit in units])))
 
 
-def basis_arrays(problem: Problem, batches: Sequence[Batch]) -> dict[str, NDArray[np.float64]]:
-    """Sketches and sums of squares of the gradients of the mean losses of `batches`, by the names that `run_basis` writes."""
+def update(problem: Problem, model: nn.Module, following: Following) -> None:
+    """Updates the model in place by one step of SGD with the gradient of the objective over the first units."""
+    import torch
+
+    from gradassay.harness.strategies.single import unit_gradients
+
+    tokens = [problem.tokens(unit) for unit in range(following.units)]
+    counts = [1] * following.units if problem.objective == "unit-mean" else tokens
+    parameters = dict(model.named_parameters())
+    total = {parameter.name: torch.zeros_like(parameters[parameter.name]) for parameter in problem.parameters}
+    for unit, count in enumerate(counts):
+        for gradients in unit_gradients(problem, model, unit).values():
+            for name, gradient in gradients.items():
+                total[name] += gradient * (count / sum(counts))
+    with torch.no_grad():
+        for name, gradient in total.items():
+            parameters[name].sub_(gradient, alpha=following.learning_rate)
+
+
+def basis_arrays(problem: Problem, model: nn.Module, batches: Sequence[Batch]) -> dict[str, NDArray[np.float64]]:
+    """Sketches and sums of squares of the gradients of the mean losses of `batches`, by the names that `run_basis` writes.
+
+    model: of the problem, in float64.
+    """
     import torch
 
     from gradassay.harness.strategies.single import batch_gradients
 
-    model = problem.build(torch.float64)
     shape = (len(batches), len(problem.parameters))
     arrays = {"norm2": np.zeros(shape)} | {
         name: np.zeros((*shape, BUCKETS)) for name in ("sketch", *(f"term.{term}" for term in problem.terms))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gradassay.goldens.container import digest_of_file
 from gradassay.goldens.errors import GoldenRefused, UsageError
 from gradassay.goldens.golden import Golden
 from gradassay.goldens.record import read_record
-from gradassay.harness.build.assembly import Referred, assemble
-from gradassay.harness.build.basis import basis_tasks, read_basis
+from gradassay.harness.build.assembly import Referred, Second, assemble
+from gradassay.harness.build.basis import Following, basis_tasks, read_basis
 from gradassay.harness.cell import DTYPES, Cell
 from gradassay.harness.launch import Outcome, Pool, Task, record_name
 from gradassay.harness.launch.outcome import DEADLINE_S
@@ -28,32 +29,48 @@ def build_golden(
     folder: Path,
     deadline_s: float = DEADLINE_S,
     progress: Progress | None = None,
+    following: Following | None = None,
 ) -> Golden:
     """The golden of `problem` in `dtype`: the float64 gradient of every unit, and the noise of the reference cells.
 
-    The references' records are left in `folder`, under `record_name`; the golden itself is the caller's to write. Raises
+    following: also the basis of the step after this update, which those references run that have as many units. The
+    references' records are left in `folder`, under `record_name`; the golden itself is the caller's to write. Raises
     UsageError for references that do not fit, CellFailed where the basis could not be computed, and GoldenRefused where a
     reference failed, is wrong, or the golden would be too weak.
     """
     for cell in references:
         _check_cell(cell, problem, dtype)
+    if following is not None:
+        references = [_going_on(cell, following) for cell in references]
     progress = progress or Silent()
     runs = [Task(cell=cell, out=folder / record_name(cell), deadline_s=deadline_s) for cell in references]
     with tempfile.TemporaryDirectory(prefix="gradassay-basis-") as temporary:
         parts = basis_tasks(problem, Path(temporary), deadline_s=deadline_s)
+        later = []
+        if following is not None:
+            later = basis_tasks(problem, Path(temporary), deadline_s=deadline_s, following=following)
         outcomes: dict[Path, Outcome] = {}
-        tasks = {str(task.cell): task for task in (*parts, *runs)}
+        tasks = {str(task.cell): task for task in (*parts, *later, *runs)}
         with progress.stage(f"golden {problem}.{dtype}", len(tasks)) as advance:
             for outcome in pool.run(tasks.values()):
                 task = tasks[str(outcome.cell)]
                 outcomes[task.out] = outcome
                 advance(str(outcome.cell), ok=outcome.failure is None)
-                if task in parts:
+                if task in parts or task in later:
                     outcome.require()
         basis = read_basis([outcomes[part.out].require() for part in parts])
+        second = None
+        if following is not None:
+            second = Second(basis=read_basis([outcomes[part.out].require() for part in later]), following=following)
     _check_outcomes([outcomes[run.out] for run in runs])
     referred = {str(run.cell): Referred(record=read_record(run.out), digest=digest_of_file(run.out)) for run in runs}
-    return assemble(load_problem(problem), DTYPES[dtype], basis, referred)
+    return assemble(load_problem(problem), DTYPES[dtype], basis, referred, second=second)
+
+
+def _going_on(cell: Cell, following: Following) -> Cell:
+    if cell.layout.units != following.units:
+        return cell
+    return replace(cell, steps=2, learning_rate=following.learning_rate)
 
 
 def _check_cell(cell: Cell, problem: str, dtype: str) -> None:

@@ -12,7 +12,7 @@ from gradassay.goldens.golden import Basis
 from gradassay.goldens.header import NoiseFloor, Parameter
 from gradassay.goldens.record import Record
 
-STAGE = "reduced.1"
+STAGE, SECOND = "reduced.1", "reduced.2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +35,17 @@ class Distances:
 
 
 def distances(
-    record: Record, basis: Basis, parameters: Sequence[Parameter], coefficients: NDArray[np.float64]
+    record: Record,
+    basis: Basis,
+    parameters: Sequence[Parameter],
+    coefficients: NDArray[np.float64],
+    *,
+    stage: str = STAGE,
 ) -> Distances:
-    """The distances of a record; coefficients: [units] float64, c_true of the record's layout."""
+    """The distances of a record; coefficients: [units] float64, c_true of the record's layout. basis: of the stage's step."""
     truth = np.einsum("u,upk->pk", coefficients, basis.sketch[: len(coefficients)])
     rows = {parameter.name: index for index, parameter in enumerate(record.header.parameters)}
-    measured = record.captures[STAGE].sketch[[rows[parameter.name] for parameter in parameters]]
+    measured = record.captures[stage].sketch[[rows[parameter.name] for parameter in parameters]]
     power = np.einsum("pk,pk->p", truth, truth)
     seen = power > 0
     away = np.linalg.norm(measured - truth, axis=1)

@@ -23,7 +23,10 @@ def batch_before(problem: Problem, unit: int, device: torch.device | str = "cpu"
 
 def with_step_before(golden: Golden, problem: Problem) -> Golden:
     """The golden with every unit's gradient in the step before as its step 0, in float64: what it takes to name `stale`."""
+    import torch
+
     from gradassay.harness.build.basis import basis_arrays, to_basis
 
     batches = [batch_before(problem, unit) for unit in range(len(golden.header.units))]
-    return replace(golden, bases={STEP: to_basis(basis_arrays(problem, batches)), **golden.bases})
+    model = problem.build(torch.float64)
+    return replace(golden, bases={STEP: to_basis(basis_arrays(problem, model, batches)), **golden.bases})

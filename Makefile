@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export GRADASSAY_ZOO ?= $(CURDIR)/.zoo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup zoo demo test check matrix faults slow-test clean
+.PHONY: help setup zoo gate demo test check matrix faults public-faults slow-test zoo-test clean
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -25,14 +25,20 @@ setup: $(READY)  ## the environment in .venv, pinned by ci/constraints.txt
 zoo: $(READY)  ## the framework releases of ci/zoo.toml, one folder each below .zoo
 	$(BIN)/python ci/zoo.py
 
-demo: zoo  ## the whole loop on real runs: a golden, DeepSpeed before and after its fix, a named fault
+gate: $(READY)
+	$(BIN)/python ci/zoo.py --gate
+
+demo: gate  ## the whole loop on real runs: a golden, DeepSpeed and Megatron-FSDP before and after their fixes
 	$(BIN)/gradassay demo
 
-test: zoo  ## all tests but those marked slow
+test: gate  ## all tests but those marked slow
 	$(BIN)/pytest -m "not slow"
 
-slow-test: zoo  ## the tests that take minutes
-	$(BIN)/pytest -m slow
+slow-test: gate  ## the tests that take minutes, of no further release
+	$(BIN)/pytest -m "slow and not frameworks"
+
+zoo-test: zoo  ## every test on real releases of frameworks
+	$(BIN)/pytest -m frameworks
 
 check: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .
@@ -43,8 +49,11 @@ check: $(READY)  ## ruff, mypy strict, import-linter
 matrix: $(READY)  ## every reference strategy in every layout against its golden, as docs/matrix-results.md
 	$(BIN)/python ci/matrix_report.py
 
-faults: zoo  ## every injectable fault on every strategy, as docs/injected-faults.md
+faults: gate  ## every injectable fault on every strategy, as docs/injected-faults.md
 	$(BIN)/python ci/faults_table.py
+
+public-faults: zoo  ## every public report, run for real or injected, as docs/faults.md
+	$(BIN)/python ci/public_faults.py
 
 clean:  ## remove what make has built
 	rm -rf $(VENV) .zoo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,8 @@
 """Installs the framework zoo of ci/zoo.toml below .zoo/ in the checkout (or GRADASSAY_ZOO).
 
 1. python ci/zoo.py                      everything that ci/zoo.toml lists
-2. python ci/zoo.py deepspeed==0.15.4    one release, listed or not
+2. python ci/zoo.py --gate               what the demo and the tests of every commit run
+3. python ci/zoo.py deepspeed==0.15.4    one release, listed or not
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from gradassay.harness.zoo import main
 CI = Path(__file__).resolve().parent
 
 
-def listed() -> list[str]:
-    """Every release of ci/zoo.toml as `name==version`."""
+def listed(key: str = "releases") -> list[str]:
+    """The releases of ci/zoo.toml under `key` (releases, gate) as `name==version`."""
     table = tomllib.loads((CI / "zoo.toml").read_text())
-    return [f"{name}=={version}" for name, entry in table.items() for version in entry["releases"]]
+    return [f"{name}=={version}" for name, entry in table.items() for version in entry.get(key, ())]
 
 
 if __name__ == "__main__":
     os.environ.setdefault(ROOT_SETTING, str(CI.parent / ".zoo"))
     constraints = CI / "constraints.txt"
     pins = ["--constraints", str(constraints)] if constraints.exists() else []
-    raise SystemExit(main([*pins, *(sys.argv[1:] or listed())]))
+    named = listed("gate") if sys.argv[1:] == ["--gate"] else sys.argv[1:] or listed()
+    raise SystemExit(main([*pins, *named]))

@@ -27,9 +27,12 @@ dp = [1, 2]
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["dense-tiny", "--strategy", "ddp", "--dp", "2"], "--out"),
+        (["--matrix", "typo.toml"], "--out FOLDER"),
+        (["dense-tiny", "--strategy", "ddp", "--stages", "reduced,update"], "--learning-rate"),
+        (["dense-tiny", "--strategy", "ddp", "--stages", "clipped"], "--max-norm"),
+        (["dense-tiny", "--strategy", "ddp", "--stages", "polished"], "choose from local"),
         (["dense-tiny", "--out", "x"], "--strategy"),
-        (["dense-tiny", "--strategy", "nobody", "--out", "x"], "known: ddp"),
+        (["dense-tiny", "--strategy", "nobody", "--out", "x"], "fsdp2, hsdp"),
         (["nobody", "--strategy", "ddp", "--out", "x"], "known: dense-tiny"),
         (["moe-tiny", "--strategy", "ddp", "--dp", "3", "--ep", "2", "--out", "x"], "choose ep from 1, 3"),
         (["dense-tiny", "--strategy", "ddp", "--dp", "40", "--accum", "40", "--out", "x"], "units"),

@@ -16,7 +16,7 @@ from gradassay.goldens.errors import GoldenRefused, UsageError
 from gradassay.goldens.golden import read_golden
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import read_record
-from gradassay.harness.build import build_golden
+from gradassay.harness.build import Following, build_golden
 from gradassay.harness.cell import Cell
 from gradassay.harness.launch import Pool, Task, record_name
 from gradassay.harness.problems import load_problem
@@ -63,9 +63,32 @@ def test_a_golden_of_real_references(pool: Pool, tmp_path: Path) -> None:
 
 def test_the_truth_is_what_a_float64_run_of_all_units_gives(pool: Pool, tmp_path: Path) -> None:
     cells = _cells("ragged-tiny", "single dp1.accum24", "ddp dp2.accum12", dtype="float64")
-    golden = build_golden("ragged-tiny", "float64", cells, pool=pool, folder=tmp_path)
+    following = Following(units=24, learning_rate=0.25)
+    golden = build_golden("ragged-tiny", "float64", cells, pool=pool, folder=tmp_path, following=following)
     floors = golden.header.noise.values()
     assert max(floor.q999 for floor in floors) < 1e-14
+    second = golden.header.second
+    assert second is not None
+    assert max(floor.q999 for floor in second.noise.values()) < 1e-13
+    assert abs(golden.bases[2].sketch - golden.bases[1].sketch).max() > 1e-3 * abs(golden.bases[1].sketch).max()
+    files = [path for path in tmp_path.iterdir() if "steps=2" in path.name]
+    assert len(files) == len(cells)
+    for path in files:
+        assert "reduced.1, reduced.2 agree" in assay_record(read_record(path), golden).notes
+
+
+def test_a_second_step_needs_references_of_as_many_units(pool: Pool, tmp_path: Path) -> None:
+    cells = _cells("dense-tiny", "single dp1.accum2", "ddp dp2.accum2")
+    with pytest.raises(UsageError, match="1 references have 2 units") as raised:
+        build_golden(
+            "dense-tiny",
+            "float32",
+            cells,
+            pool=pool,
+            folder=tmp_path,
+            following=Following(units=2, learning_rate=0.1),
+        )
+    assert "dp * accum = 2" in raised.value.hint
 
 
 def test_references_that_fail_are_named(pool: Pool, tmp_path: Path) -> None:

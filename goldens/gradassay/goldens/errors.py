@@ -47,7 +47,9 @@ KINDS: Mapping[str, Kind] = {
     "cell-failed": Kind(Exit.INCOMPLETE, 422, "a rank died or did not finish in time"),
     "incomplete": Kind(Exit.INCOMPLETE, 422, "ranks or parameters are missing"),
     "incomparable": Kind(Exit.INCOMPARABLE, 422, "another problem, dtype profile or stage"),
-    "wrong-moment": Kind(Exit.INCOMPARABLE, 422, "gradients that are not what is compared: unreduced, clipped, cleared"),
+    "wrong-moment": Kind(
+        Exit.INCOMPARABLE, 422, "gradients that are not what is compared: unreduced, clipped, cleared"
+    ),
     "unauthorised": Kind(Exit.UNAUTHORISED, 401, "no token, or one without the scope"),
     "unreachable": Kind(Exit.UNREACHABLE, 503, "the service did not answer after retries"),
     "service": Kind(Exit.SERVICE, 500, "the service answered with an error of its own"),

@@ -23,9 +23,10 @@ class Capture:
     elements that are NaN or infinite. present: [P] uint8, 0 where the framework gave no gradient.
     rank_sketch: [R, P, 1024], each data-parallel rank's own copy of what it holds whole (zero rows elsewhere), or None.
     full: the gradients themselves by parameter name, where they were asked for.
-    units: [U, P, 1024], at stage `local` what each rank's backward pass of each micro-batch gave before any accumulation and
-    reduction (zero rows where a rank holds no such parameter). There `sketch` is what a mean over data-parallel ranks makes
-    of them, and norm2 that of the sketch, since no rank has the sum.
+    units: [accum * G, P, 1024], at stage `local` what each rank's backward pass of each micro-batch gave before any
+    accumulation and reduction (zero rows where a rank holds no such parameter): G is dp, or where that makes many a divisor
+    of dp, and row micro * G + g is then the sum over the dp/G neighbouring ranks of group g. There `sketch` is what a mean
+    over data-parallel ranks makes of them, and norm2 that of the sketch, since no rank has the sum.
     rounding: [P], at stage `update` how far the rounding of the parameters themselves may be behind, as a norm.
     """
 
@@ -84,6 +85,15 @@ def read_record(path: Path) -> Record:
     return Record(header=header, captures={key: _capture(container, key, header) for key in keys})
 
 
+def _grouped(container: Container, key: str, header: RecordHeader) -> int:
+    """Rows of unit sketches, which must be accum times a divisor of dp."""
+    name, layout = f"{key}.unit_sketch", header.layout
+    rows = container.shapes[name][0] if container.shapes[name] else 0
+    if rows < 1 or rows % layout.accum or layout.dp % (rows // layout.accum):
+        invalid(container.path, name, f"accum = {layout.accum} times a divisor of dp = {layout.dp} rows", rows)
+    return rows
+
+
 def _capture(container: Container, key: str, header: RecordHeader) -> Capture:
     count = len(header.parameters)
     floats = ("F32", "F64")
@@ -97,7 +107,7 @@ def _capture(container: Container, key: str, header: RecordHeader) -> Capture:
         rank_sketch = container.array(f"{key}.rank_sketch", shape=shape, kinds=floats).astype(np.float64)
     units = None
     if f"{key}.unit_sketch" in container.names:
-        shape = (header.layout.units, count, BUCKETS)
+        shape = (_grouped(container, key, header), count, BUCKETS)
         units = container.array(f"{key}.unit_sketch", shape=shape, kinds=floats).astype(np.float64)
     rounding = row("rounding", floats).astype(np.float64) if f"{key}.rounding" in container.names else None
     prefix = f"full/{key}/"

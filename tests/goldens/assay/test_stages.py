@@ -9,7 +9,7 @@ import pytest
 from gradassay.goldens.assay.compare import assay_record
 from gradassay.goldens.assay.own import BLIND_SPOTS, assay_self
 from gradassay.goldens.assay.result import Verdict
-from gradassay.goldens.errors import UsageError
+from gradassay.goldens.errors import InvalidFile, UsageError
 from gradassay.goldens.golden import Golden, read_golden
 from gradassay.goldens.header import SecondStep, StageStep, Update
 from gradassay.goldens.layout import Layout
@@ -176,3 +176,29 @@ def test_a_record_without_units_has_nothing_to_be_assayed_against(reduced: Recor
     with pytest.raises(UsageError, match="holds no local gradients") as raised:
         assay_self(reduced)
     assert "--self-assay" in raised.value.hint
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_ranks_in_groups_still_show_the_law(reduced: Record, golden: Golden, groups: int) -> None:
+    record = own(reduced, golden, {"expert": 2.0})
+    units = record.captures["local.1"].units
+    assert units is not None
+    folded = units.reshape(LAYOUT.accum, groups, LAYOUT.dp // groups, *units.shape[1:]).sum(2)
+    local = replace(record.captures["local.1"], units=folded.reshape(-1, *units.shape[1:]))
+    assay = assay_self(replace(record, captures={**record.captures, "local.1": local}))
+    assert [(finding.families, finding.law.formula) for finding in assay.findings] == [(("expert",), "w[r,m] = ep")]
+    assert assay.layout == LAYOUT
+    assert any("groups of" in note for note in assay.notes) == (groups < LAYOUT.dp)
+
+
+def test_a_file_with_too_few_or_too_many_units_is_refused(reduced: Record, golden: Golden, tmp_path: Any) -> None:
+    record = own(reduced, golden)
+    units = record.captures["local.1"].units
+    assert units is not None
+    for rows in (2, 9, 24):
+        local = replace(record.captures["local.1"], units=np.resize(units, (rows, *units.shape[1:])))
+        replace(record, captures={**record.captures, "local.1": local}).write(tmp_path / "record")
+        with pytest.raises(
+            InvalidFile, match=rf"unit_sketch: expected accum = 3 times a divisor of dp = 4 rows, found {rows}"
+        ):
+            read_record(tmp_path / "record")

@@ -141,7 +141,7 @@ def assay_evidence(
     notes: tuple[str, ...],
 ) -> Assay:
     """The assay of gathered evidence. missing, extra: parameters that only a, or only b, names with that shape."""
-    layout = evidence.setting.layout
+    layout = evidence.setting.run or evidence.setting.layout
     if not evidence.parameters:
         reason = "no parameter has the same name and shape on both sides"
         return without_verdict(Verdict.INCOMPARABLE, reason, layout, stage, a, b)

@@ -51,7 +51,8 @@ def explain_jointly(assays: Sequence[Assay]) -> tuple[JointFinding, ...]:
         cells = [cell for assay in assays if (cell := _cell(assay, family)) is not None]
         joint = _explain(family, cells)
         found.setdefault((joint.law.formula, joint.cells), []).append((family, joint))
-    return tuple(_merged([family for family, _ in group], group[0][1]) for group in found.values())
+    known = {parameter.family for assay in assays for parameter in assay.parameters}
+    return tuple(_merged([family for family, _ in group], group[0][1], known=known) for group in found.values())
 
 
 def _cell(assay: Assay, family: str) -> _Cell | None:
@@ -89,15 +90,16 @@ def _explain(family: str, cells: Sequence[_Cell]) -> JointFinding:
     return JointFinding(families=(family,), law=law, cells=names)
 
 
-def _merged(families: list[str], joint: JointFinding) -> JointFinding:
+def _merged(families: list[str], joint: JointFinding, *, known: set[str]) -> JointFinding:
     law = joint.law
+    who = "all" if len(known) > 1 and known <= set(families) else ", ".join(families)
     texts = [law.formula.removeprefix("w[r,m] = "), *law.ties]
     return JointFinding(
         families=tuple(families),
         law=law,
         cells=joint.cells,
         known_faults=look_alikes(law.pattern, texts, families, whole=False),
-        sentence=f"{' and '.join(families)} parameters in {len(joint.cells)} cells together: {law.formula}",
+        sentence=f"{who} parameters in {len(joint.cells)} cells together: {law.formula}",
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from gradassay.goldens.assay.compare import assay_evidence, first_seen, without_verdict
@@ -11,7 +13,8 @@ from gradassay.goldens.assay.result import Assay, Side, Verdict
 from gradassay.goldens.assay.shapes import Setting
 from gradassay.goldens.assay.stages import due_scales, in_order, unclear
 from gradassay.goldens.errors import UsageError
-from gradassay.goldens.header import StageStep
+from gradassay.goldens.header import Parameter, StageStep
+from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import Capture, Record
 
 BLIND_SPOTS = (
@@ -71,7 +74,20 @@ def _assay(record: Record, where: StageStep, a: Side, b: Side) -> Assay:
         extra=(),
         a=a,
         b=b,
-        notes=(f"tolerances are assumed for {dtype} gradients, not measured",),
+        notes=(f"tolerances are assumed for {dtype} gradients, not measured", *_grouping(record, where)),
+    )
+
+
+def _grouping(record: Record, where: StageStep) -> tuple[str, ...]:
+    local, layout = _units(record, where.step), record.header.layout
+    assert local is not None
+    assert local.units is not None
+    groups = len(local.units) // layout.accum
+    if groups == layout.dp:
+        return ()
+    return (
+        f"ranks are seen in {groups} groups of {layout.dp // groups}: weights are those of groups, and copies of single ranks "
+        "are not told apart",
     )
 
 
@@ -79,19 +95,25 @@ def _gather(record: Record, where: StageStep) -> Evidence:
     local, capture, layout = _units(record, where.step), record.captures[str(where)], record.header.layout
     assert local is not None
     assert local.units is not None
-    parameters, everything = record.header.parameters, list(range(len(record.header.parameters)))
-    true = np.full(layout.units, 1 / layout.dp)
+    groups = len(local.units) // layout.accum
+    parameters = tuple(_folded(parameter, layout.dp // groups) for parameter in record.header.parameters)
+    everything = list(range(len(parameters)))
+    true = np.full(len(local.units), 1 / layout.dp)
     truth = np.tensordot(true, local.units, 1)
     due = due_scales(record, where, parameters)
     before = record.captures.get(f"{where.stage}.{where.step - 1}")
     return Evidence(
-        setting=Setting(layout=layout, tokens=np.ones((layout.dp, layout.accum))),
+        setting=Setting(
+            layout=layout if groups == layout.dp else Layout(dp=groups, accum=layout.accum),
+            tokens=np.ones((groups, layout.accum)),
+            run=layout,
+        ),
         parameters=parameters,
         basis=local.units,
         true=true,
         truth=truth,
         measured=capture.sketch / due[:, None],
-        copies=None if capture.rank_sketch is None else capture.rank_sketch / due[:, None],
+        copies=None if capture.rank_sketch is None or groups < layout.dp else capture.rank_sketch / due[:, None],
         terms={},
         history=None if before is None else before.sketch,
         norm2=capture.norm2,
@@ -100,3 +122,10 @@ def _gather(record: Record, where: StageStep) -> Evidence:
         storage=stored(capture.sketch) + stored(local.units) + rounded(capture, everything, due, truth),
         cancelled=cancelled(true, local.units, truth),
     )
+
+
+def _folded(parameter: Parameter, size: int) -> Parameter:
+    """The parameter with shards by group of `size` neighbouring ranks."""
+    if size == 1 or parameter.shards is None:
+        return parameter
+    return replace(parameter, shards=tuple((rank // size, first, end) for rank, first, end in parameter.shards))

@@ -63,8 +63,8 @@ def verdict_sentence(
 ) -> str:
     """The whole comparison in one sentence.
 
-    against: "the golden", as an example. reason: why there is no verdict. alike: who it looks like, or "". where: the stage, unless it
-    is the usual one.
+    against: "the golden", as an example. reason: why there is no verdict. alike: who it looks like, or "". where: the
+    stage, unless it is the usual one.
     """
     if verdict is Verdict.AGREE:
         return f"agree{where}: all {compared} parameters match {against} in layout {layout}"

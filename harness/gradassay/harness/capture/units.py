@@ -13,11 +13,20 @@ from gradassay.harness.capture.exchange import Exchange
 from gradassay.harness.capture.measured import held
 from gradassay.harness.capture.piece import Piece
 
+MOST_UNITS = 64
+
+
+def group_count(dp: int, accum: int) -> int:
+    """Into how many groups of neighbours dp ranks fall: the largest divisor of dp that keeps units to MOST_UNITS, or 1."""
+    divisors = (groups for groups in range(dp, 0, -1) if dp % groups == 0)
+    return next(groups for groups in divisors if groups == 1 or groups * accum <= MOST_UNITS)
+
 
 class UnitSketches:
     """Sketches what backward passes give on this rank, micro step by micro step; nothing is kept but sketches.
 
-    Of P parameters a rank keeps [accum, P, 1024] numbers; ranks exchange them once, by one all-reduce.
+    Of P parameters a rank keeps [accum, P, 1024] numbers; ranks exchange them once, by one all-reduce. So that this stays
+    small at any scale, neighbouring ranks are added up where there would be more than MOST_UNITS units.
     """
 
     def __init__(self, parameters: tuple[Parameter, ...], *, accum: int) -> None:
@@ -40,13 +49,17 @@ class UnitSketches:
     def capture(self, exchange: Exchange, *, dp_rank: int, dp: int) -> Capture:
         """The units of all ranks as stage `local` of a record; collective, and forgets what was added."""
         accum, count, _ = self._sketch.shape
-        units = np.zeros((accum, dp, count, BUCKETS))
-        units[:, dp_rank] = self._sketch
+        groups = group_count(dp, accum)
+        units = np.zeros((accum, groups, count, BUCKETS))
+        units[:, dp_rank // (dp // groups)] = self._sketch
         facts = np.zeros((count, 2 + exchange.size))
         facts[:, 0], facts[:, 1], facts[:, 2 + exchange.rank] = self._nonfinite, self._present, self._absmax
-        # One all-reduce for everything; a unit's number is micro * dp + rank.
+        # One all-reduce for everything; a unit's number is micro * groups + group.
         flat = exchange.add(np.concatenate((units.reshape(-1), facts.reshape(-1))))
-        sums, facts = flat[: units.size].reshape(accum * dp, count, BUCKETS), flat[units.size :].reshape(facts.shape)
+        sums, facts = (
+            flat[: units.size].reshape(accum * groups, count, BUCKETS),
+            flat[units.size :].reshape(facts.shape),
+        )
         for array in (self._sketch, self._absmax, self._nonfinite, self._present):
             array.fill(0)
         mean = sums.sum(axis=0) / dp

@@ -19,16 +19,18 @@ class Setting:
     """Where weights are read: the layout and the tokens [dp, accum] of its units.
 
     resolved: whether units can be told apart; without their gradients only one factor over all of them can be seen.
-    values: the numbers behind the symbols of a scale.
+    run: the layout of the run, where `layout` is that of groups of its ranks. values: the numbers behind the symbols of a
+    scale.
     """
 
     layout: Layout
     tokens: NDArray[np.float64]
     resolved: bool = True
+    run: Layout | None = None
     values: Mapping[str, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", sizes(self.layout, int(self.tokens.sum())))
+        object.__setattr__(self, "values", sizes(self.run or self.layout, int(self.tokens.sum())))
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,3 +202,24 @@ def test_a_file_with_too_few_or_too_many_units_is_refused(reduced: Record, golde
             InvalidFile, match=rf"unit_sketch: expected accum = 3 times a divisor of dp = 4 rows, found {rows}"
         ):
             read_record(tmp_path / "record")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "factor", "verdict"),
+    [
+        ("bfloat16", 1.002, Verdict.AGREE),
+        ("bfloat16", 1.02, Verdict.DIVERGE),
+        ("float32", 1.002, Verdict.DIVERGE),
+    ],
+)
+def test_coarser_sums_widen_the_tolerance_of_bfloat16_runs_only(
+    make_record: Any, make_golden: Any, dtype: str, factor: float, verdict: Verdict
+) -> None:
+    golden = make_golden(dtype=dtype)
+    record = make_record(layout=LAYOUT, dtype=dtype)
+    record = replace(record, captures={"reduced.1": times(record.captures["reduced.1"], factor)})
+    assert assay_record(record, golden).verdict is Verdict.DIVERGE
+    said = replace(record, header=replace(record.header, environment={"reduce_dtype": "bfloat16"}))
+    assay = assay_record(said, golden)
+    assert assay.verdict is verdict
+    assert any("sums are coarser" in note for note in assay.notes) == (dtype == "bfloat16")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gradassay.goldens.assay.evidence import Evidence, gather
+from gradassay.goldens.assay.evidence import Evidence, extra_roundoff, gather
 from gradassay.goldens.assay.findings import explain
 from gradassay.goldens.assay.health import Health, examine
 from gradassay.goldens.assay.noise import LEAST_POWER
@@ -242,9 +242,17 @@ def _uncovered(evidence: Evidence) -> list[str]:
 
 
 def _notes(record: Record) -> tuple[str, ...]:
-    if not record.header.convention:
-        return ()
-    return (f"declared convention, divided out before comparing: {record.header.convention}",)
+    notes = []
+    if record.header.convention:
+        notes.append(f"declared convention, divided out before comparing: {record.header.convention}")
+    if extra_roundoff(record.header):
+        types = ", ".join(
+            f"{key} {record.header.environment[key]}"
+            for key in ("accumulate_dtype", "reduce_dtype")
+            if key in record.header.environment
+        )
+        notes.append(f"sums are coarser than the golden's ({types}): tolerances are wider by their rounding")
+    return tuple(notes)
 
 
 def _environment_notes(a: Side, b: Side) -> tuple[str, ...]:

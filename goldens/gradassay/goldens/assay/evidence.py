@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from gradassay.goldens.assay.shapes import Setting
 from gradassay.goldens.assay.stages import due_scales
 from gradassay.goldens.golden import Golden
-from gradassay.goldens.header import Parameter, StageStep
+from gradassay.goldens.header import Parameter, RecordHeader, StageStep
 from gradassay.goldens.record import Capture, Record
+
+_ROUNDOFF = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,7 @@ class Evidence:
     [P, 1024]. history: [P, 1024], the gradient of the step before, or None. norm2, nonfinite, present: [P], as captured.
     storage: [P], relative rounding of the record's sketches, and of parameters behind an update. cancelled: [P], at least
     1, by how much units outweigh the truth that they add up to, infinite where nothing is left of them: rounding happens to
-    units, and grows by that in the truth.
+    units, and grows by that in the truth. roundoff: of additions in a coarser type than the golden's, 0 for none.
     """
 
     setting: Setting
@@ -41,6 +43,7 @@ class Evidence:
     present: NDArray[np.uint8]
     storage: NDArray[np.float64]
     cancelled: NDArray[np.float64]
+    roundoff: float = 0.0
 
     def units(self, index: int) -> NDArray[np.float64]:
         """[U, 1024]: every unit's gradient of one parameter times its true coefficient."""
@@ -92,7 +95,20 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
         present=capture.present[here],
         storage=stored(measured) + rounded(capture, here, due[:, 0], truth),
         cancelled=cancelled(true, units, truth),
+        roundoff=extra_roundoff(record.header),
     )
+
+
+def extra_roundoff(header: RecordHeader) -> float:
+    """The unit roundoff of the type in which a run of bfloat16 gradients says that it accumulates or reduces them, where
+    its dtype profile has float32 for that; 0 otherwise.
+
+    Frameworks choose this by default, and it is a matter of precision; of a float32 run it would be a fault.
+    """
+    if header.dtype.gradient != "bfloat16" or header.dtype.reduce != "float32":
+        return 0.0
+    types = [str(header.environment.get(key, "")) for key in ("accumulate_dtype", "reduce_dtype")]
+    return max((_ROUNDOFF.get(name, 0.0) for name in types), default=0.0)
 
 
 def stored(sketches: NDArray[np.float64]) -> float:

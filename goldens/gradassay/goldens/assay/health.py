@@ -9,7 +9,7 @@ from math import isfinite
 import numpy as np
 
 from gradassay.goldens.assay.evidence import Evidence
-from gradassay.goldens.assay.noise import Tolerance, family_scale, relaxed, tolerance
+from gradassay.goldens.assay.noise import Tolerance, coarsened, family_scale, relaxed, tolerance
 from gradassay.goldens.assay.result import ParameterVerdict, Pattern, Verdict
 from gradassay.goldens.header import NoiseFloor
 from gradassay.goldens.sketch import BUCKETS, LARGEST
@@ -51,10 +51,12 @@ def examine(evidence: Evidence, noise: Mapping[str, NoiseFloor]) -> Health:
         allowed = None
         if floor is not None:
             elements = min(parameter.numel, BUCKETS)
-            allowed = relaxed(
+            allowed = coarsened(
                 tolerance(floor, tests=count, elements=elements, storage=float(evidence.storage[index])),
-                float(evidence.cancelled[index]),
+                roundoff=evidence.roundoff,
+                sums=evidence.setting.layout.units,
             )
+            allowed = relaxed(allowed, float(evidence.cancelled[index]))
         tolerances.append(allowed)
         pattern = _broken(evidence, index)
         if pattern is not None:
@@ -165,6 +167,7 @@ def _family_scale(evidence: Evidence, floor: NoiseFloor, family: str) -> float:
     members = [index for index, parameter in enumerate(evidence.parameters) if parameter.family == family]
     sizes = [min(evidence.parameters[index].numel, BUCKETS) for index in members]
     storage = float(evidence.storage[members].mean())
+    storage += evidence.roundoff / 2
     return family_scale(floor, parameters=len(sizes), elements=sum(sizes), storage=storage)
 
 

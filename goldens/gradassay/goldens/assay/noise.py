@@ -52,6 +52,14 @@ def relaxed(allowed: Tolerance, factor: float) -> Tolerance:
     return Tolerance(error=allowed.error * factor, scale=allowed.scale * factor)
 
 
+def coarsened(allowed: Tolerance, *, roundoff: float, sums: int) -> Tolerance:
+    """The tolerance where `sums` additions were each rounded by `roundoff` at most, which the floor does not hold.
+
+    Roundings of different additions are independent; what small addends lose to a large sum is lost along it.
+    """
+    return Tolerance(error=sqrt(allowed.error**2 + sums * roundoff**2), scale=allowed.scale + roundoff / 2)
+
+
 def family_scale(floor: NoiseFloor, *, parameters: int, elements: float, storage: float = 0.0) -> float:
     """The |ratio - 1| that a family of `parameters` stays within when their ratios are averaged.
 

@@ -26,9 +26,10 @@ def test_the_demo_says_what_it_promises(gradassay: Command, tmp_path: Path) -> N
     said = " ".join(ran.out.split())
     assert "NOT AS EXPECTED" not in said
     assert "moe-tiny.float32 v1 is approved" in said
-    assert said.count("agree none") == 4
+    assert said.count("agree none") == 7
     assert "expert parameters in 4 cells together: w[r,m] = ep same signature as deepspeed-6545" in said
-    assert "w[r,m] = dp**(m-M+2)" in said
+    assert "all parameters in 3 cells together: w[r,m] = dp**(m-M+2) same signature as megatron-lm-3023" in said
+    assert "its own local gradients" in said
     assert (tmp_path / "demo" / "deepspeed-0.15.3.html").is_file()
     again = gradassay("--store", "demo", "golden", "list", "--json")
     assert json.loads(again.out)[0]["channels"] == ["approved"]

@@ -29,7 +29,7 @@ setup(name="toy", version="1.0", py_modules=["toy"])
 INSTALL = """
 import sys
 from gradassay.harness import environments, zoo
-environments.FAMILIES["toy"] = environments.Family(name="toy", requires=())
+environments.FAMILIES["toy"] = environments.Family(strategies=("ddp",), name="toy", requires=())
 raise SystemExit(zoo.main(["toy==1.0"]))
 """
 
@@ -53,7 +53,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setitem(environments.FAMILIES, "toy", Family(name="toy", requires=()))  # type: ignore[arg-type]
+    monkeypatch.setitem(environments.FAMILIES, "toy", Family(strategies=("ddp",), name="toy", requires=()))  # type: ignore[arg-type]
     return folder
 
 

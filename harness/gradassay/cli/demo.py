@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 PROBLEM, DTYPE = "moe-tiny", "float32"
 NEWEST, BROKEN = "deepspeed==0.19.8", "deepspeed==0.15.3"
-FAULT = "megatron-lm-3023"
+NEWEST_MEGATRON, BROKEN_MEGATRON = "megatron-fsdp==0.6.1", "megatron-fsdp==0.2.3"
+RELEASES = (NEWEST, BROKEN, NEWEST_MEGATRON, BROKEN_MEGATRON)
 DEADLINE_S = 300.0
 
 
@@ -90,7 +91,7 @@ def demo(
         Path, typer.Option("--out", "-o", help="Folder for the golden, records, reports and MLflow.")
     ] = Path("gradassay-demo"),
 ) -> None:
-    """Build a golden from real runs, catch a real DeepSpeed bug with it, and name an injected Megatron-FSDP one."""
+    """Build a golden from real runs, catch a real bug of DeepSpeed and one of Megatron-FSDP with it, and name them."""
     from gradassay.goldens.store.open import open_store
     from gradassay.harness.launch import Pool
 
@@ -113,17 +114,17 @@ def demo(
 
 
 def install_frameworks(demo: Demo) -> None:
-    """Both DeepSpeed releases, downloaded where they are not installed yet; their servers start warming up."""
+    """All releases, downloaded where they are not installed yet; their servers start warming up."""
     from gradassay.harness.environments import zoo_folder
     from gradassay.harness.zoo import install
 
     demo.pool.warm("")
-    with demo.progress.stage("frameworks", 2) as advance:
-        for framework in (NEWEST, BROKEN):
+    with demo.progress.stage("frameworks", len(RELEASES)) as advance:
+        for framework in RELEASES:
             install(framework)
             advance(framework)
-    demo.session.emit(f"     {NEWEST} and {BROKEN} in {zoo_folder()}\n")
-    demo.pool.warm(NEWEST, BROKEN)
+    demo.session.emit(f"     {', '.join(RELEASES)} in {zoo_folder()}\n")
+    demo.pool.warm(*RELEASES)
 
 
 def build_reference_golden(demo: Demo) -> None:
@@ -161,56 +162,101 @@ def keep_golden(demo: Demo) -> None:
 
 def run_newest(demo: Demo) -> None:
     """The newest DeepSpeed, which agrees."""
-    cells = [_deepspeed(NEWEST, stage, ep) for stage in (1, 2) for ep in (2, 4)]
-    assays, findings = demo.assay(demo.record(cells, NEWEST))
-    _say_each(demo, assays)
-    demo.page(assays, findings, "deepspeed-newest.html")
-    for assay in assays:
-        demo.expect(f"{NEWEST} {assay.b.title} {assay.layout}", str(assay.verdict), "agree")
+    _run_fixed(demo, NEWEST, _deepspeed(NEWEST))
 
 
 def run_broken(demo: Demo) -> None:
     """DeepSpeed 0.15.3, whose expert gradients are ep times too large."""
-    from gradassay.cli.comparing import show_joint
-
-    cells = [_deepspeed(BROKEN, stage, ep) for stage in (1, 2) for ep in (2, 4)]
-    assays, findings = demo.assay(demo.record(cells, BROKEN))
-    _say_each(demo, assays)
-    show_joint(demo.session, findings)
-    demo.page(assays, findings, "deepspeed-0.15.3.html")
-    demo.expect("joint law", [finding.law.formula for finding in findings], ["w[r,m] = ep"])
+    _run_faulty(demo, BROKEN, _deepspeed(BROKEN), "w[r,m] = ep")
 
 
-def run_injected(demo: Demo) -> None:
-    """An injected fault: the accumulated shard is scaled again at every reduction."""
-    from gradassay.cli.comparing import write_report
-    from gradassay.goldens.layout import Layout
-    from gradassay.harness.cell import Cell
+def run_newest_megatron(demo: Demo) -> None:
+    """The newest Megatron-FSDP, which agrees."""
+    _run_fixed(demo, NEWEST_MEGATRON, _megatron(NEWEST_MEGATRON))
 
-    cell = Cell(problem=PROBLEM, strategy="fsdp2", layout=Layout(dp=4, ep=2, accum=3), dtype=DTYPE, fault=FAULT)
-    assays, findings = demo.assay(demo.record([cell], FAULT))
-    write_report(demo.session, assays, findings)
-    demo.page(assays, findings, f"{FAULT}.html")
+
+def run_broken_megatron(demo: Demo) -> None:
+    """Megatron-FSDP 0.2.3, which scales what it has accumulated again at every reduction."""
+    _run_faulty(demo, BROKEN_MEGATRON, _megatron(BROKEN_MEGATRON), "w[r,m] = dp**(m-M+2)")
+
+
+def run_self_assay(demo: Demo) -> None:
+    """The same release without any golden: its gradient against its own micro-batches."""
+    from gradassay.cli.comparing import compare_with_itself, write_report
+
+    cell = replace(_megatron(BROKEN_MEGATRON)[0], stages=("local", "reduced"))
+    (record,) = demo.record([cell], "self-assay")
+    assays = compare_with_itself(record.ref)
+    write_report(demo.session, assays, ())
     laws = {finding.law.formula for finding in assays[0].findings}
-    demo.expect(f"law of {FAULT}", sorted(laws), ["w[r,m] = dp**(m-M+2)"])
+    demo.expect("law without a golden", sorted(laws), ["w[r,m] = dp**(m-M+2)"])
 
 
 STEPS: tuple[Step, ...] = (
-    Step(title="two releases of DeepSpeed, each in a folder of its own", run=install_frameworks),
+    Step(
+        title="two releases of DeepSpeed and two of Megatron-FSDP, each in a folder of its own", run=install_frameworks
+    ),
     Step(title="a golden of moe-tiny from reference runs: DDP, FSDP2, HSDP and ZeRO-1", run=build_reference_golden),
     Step(title="the golden goes to MLflow and is approved", run=keep_golden),
     Step(title=f"real runs of {NEWEST}: ZeRO-1 and ZeRO-2, dp 4, ep 2 and 4", run=run_newest),
     Step(title=f"real runs of {BROKEN}: ZeRO-1 and ZeRO-2, dp 4, ep 2 and 4", run=run_broken),
-    Step(title=f"the scaling fault of Megatron-FSDP ({FAULT}), injected into FSDP2", run=run_injected),
+    Step(title=f"real runs of {NEWEST_MEGATRON}: dp 2 and 4, accumulation 1 and 3", run=run_newest_megatron),
+    Step(title=f"real runs of {BROKEN_MEGATRON}: dp 2 and 4, accumulation 1 and 3", run=run_broken_megatron),
+    Step(title=f"{BROKEN_MEGATRON} without any golden: assayed against its own micro-batches", run=run_self_assay),
 )
 
 
-def _deepspeed(framework: str, stage: int, ep: int) -> Cell:
+def _run_fixed(demo: Demo, framework: str, cells: Sequence[Cell]) -> None:
+    assays, findings = demo.assay(demo.record(cells, framework))
+    _say_each(demo, assays)
+    demo.page(assays, findings, f"{framework.replace('==', '-')}.html")
+    for assay in assays:
+        demo.expect(f"{framework} {assay.b.title} {assay.layout}", str(assay.verdict), "agree")
+
+
+def _run_faulty(demo: Demo, framework: str, cells: Sequence[Cell], law: str) -> None:
+    from gradassay.cli.comparing import show_joint
+
+    assays, findings = demo.assay(demo.record(cells, framework))
+    _say_each(demo, assays)
+    show_joint(demo.session, findings)
+    demo.page(assays, findings, f"{framework.replace('==', '-')}.html")
+    demo.expect(f"joint law of {framework}", [finding.law.formula for finding in findings], [law])
+
+
+def _deepspeed(framework: str) -> list[Cell]:
     from gradassay.goldens.layout import Layout
     from gradassay.harness.cell import Cell
 
-    layout = Layout(dp=4, ep=ep, accum=3)
-    return Cell(problem=PROBLEM, strategy=f"deepspeed-zero{stage}", layout=layout, dtype=DTYPE, framework=framework)
+    return [
+        Cell(
+            problem=PROBLEM,
+            strategy=f"deepspeed-zero{stage}",
+            layout=Layout(dp=4, ep=ep, accum=3),
+            dtype=DTYPE,
+            framework=framework,
+        )
+        for stage in (1, 2)
+        for ep in (2, 4)
+    ]
+
+
+def _megatron(framework: str) -> list[Cell]:
+    """Cells that divide apart from the reduction, as the package does by default in bfloat16."""
+    from gradassay.goldens.layout import Layout
+    from gradassay.harness.cell import Cell
+
+    return [
+        Cell(
+            problem=PROBLEM,
+            strategy="megatron-fsdp",
+            layout=layout,
+            dtype=DTYPE,
+            framework=framework,
+            options={"gradient_reduce_div_fusion": "false"},
+        )
+        for layout in (Layout(dp=4, accum=3), Layout(dp=2, accum=3), Layout(dp=4))
+    ]
 
 
 def _say_each(demo: Demo, assays: Sequence[Assay]) -> None:
@@ -244,7 +290,7 @@ def _closing(folder: Path, seconds: float) -> str:
     return f"""
 All of it took {seconds:.0f} s. Where to look next:
 
-  {folder}/deepspeed-0.15.3.html, {folder}/{FAULT}.html
+  {folder}/{BROKEN.replace("==", "-")}.html, {folder}/{BROKEN_MEGATRON.replace("==", "-")}.html
       the reports as pages: weights by rank and micro step, every parameter
   {gradassay} --store {folder} diff golden:{name} {folder}/records
       all records of this demo against the approved golden, explained together

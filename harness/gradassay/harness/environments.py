@@ -23,13 +23,16 @@ MANIFEST = "environment.json"
 class Family:
     """What all releases of one framework need.
 
-    requires: distributions that go into its folder beside it; torch, numpy and pydantic come from the main environment.
-    builds: variables during installation. variables: what its ranks run with. preload: modules that a fork server
-    imports before the ranks.
+    strategies: what it runs, the default first. requires: distributions that go into its folder beside it; torch, numpy
+    and pydantic come from the main environment.
+    installs: further options of pip. builds: variables during installation. variables: what its ranks run with.
+    preload: modules that a fork server imports before the ranks.
     """
 
     name: str
-    requires: tuple[str, ...]
+    strategies: tuple[str, ...]
+    requires: tuple[str, ...] = ()
+    installs: tuple[str, ...] = ()
     builds: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     preload: tuple[str, ...] = ()
@@ -38,10 +41,38 @@ class Family:
 FAMILIES: Mapping[str, Family] = {
     "deepspeed": Family(
         name="deepspeed",
+        strategies=("deepspeed-zero2", "deepspeed-zero1", "deepspeed-zero0", "deepspeed-zero3"),
         requires=("einops", "hjson", "msgpack", "packaging", "psutil", "py-cpuinfo", "tqdm"),
         builds={"DS_BUILD_OPS": "0"},
         variables={"TORCHDYNAMO_DISABLE": "1"},
         preload=("gradassay.harness.strategies.deepspeed_module",),
+    ),
+    "megatron-fsdp": Family(
+        name="megatron-fsdp",
+        strategies=("megatron-fsdp",),
+        requires=("einops", "packaging"),
+        preload=("gradassay.harness.strategies.megatron_fsdp_module",),
+    ),
+    "accelerate": Family(
+        name="accelerate",
+        strategies=("accelerate-ddp", "accelerate-fsdp2"),
+        requires=("huggingface_hub", "packaging", "psutil", "PyYAML"),
+        preload=("accelerate", "accelerate.utils"),
+    ),
+    "lightning": Family(
+        name="lightning",
+        strategies=("lightning-ddp", "lightning-fsdp2"),
+        requires=("lightning-utilities", "packaging", "PyYAML", "torchmetrics", "tqdm"),
+        preload=("gradassay.harness.strategies.lightning_module",),
+    ),
+    "megatron-core": Family(
+        name="megatron-core",
+        strategies=("megatron-ddp",),
+        requires=("einops", "packaging"),
+        # Newer releases declare Python 3.12; their wheels for 3.11 are published and run.
+        installs=("--ignore-requires-python",),
+        variables={"TORCHDYNAMO_DISABLE": "1"},
+        preload=("gradassay.harness.strategies.megatron_core_module",),
     ),
 }
 """Frameworks that gradassay can run, by distribution name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,29 +58,33 @@ def run_rank(cell: Cell, out: Path, *, interference: Interference | None = None)
     Incomplete where ranks together do not hold every gradient exactly once.
     """
     plan = check_cell(cell)
-    strategy = load(cell.strategy)
     with _process_group(cell) as device:
-        ranks = join(cell.layout)
-        steps = Steps(
-            cell=cell,
-            parameters=plan.problem.parameters,
-            exchange=Exchange(group=ranks.world, device=device),
-            dp_rank=ranks.dp_rank,
-            interference=interference or _interference(cell, plan, ranks.dp_rank),
-        )
-        if "local" in cell.stages:
-            steps.units = UnitSketches(plan.problem.parameters, accum=cell.layout.accum)
-        task = Task(
-            plan=plan,
-            ranks=ranks,
-            device=device,
-            interference=steps.interference,
-            observer=_observer(steps.units) if steps.units is not None else None,
-        )
-        session = strategy.start(task)
-        steps.run(session)
-        if ranks.dp_rank == 0:
-            _write(steps, session, plan, device, out)
+        _run(cell, plan, device, out, interference)
+
+
+def _run(cell: Cell, plan: Plan, device: torch.device, out: Path, interference: Interference | None) -> None:
+    """What a rank does within its process group. All that refers to a group must be gone before the group is."""
+    ranks = join(cell.layout)
+    steps = Steps(
+        cell=cell,
+        parameters=plan.problem.parameters,
+        exchange=Exchange(group=ranks.world, device=device),
+        dp_rank=ranks.dp_rank,
+        interference=interference or _interference(cell, plan, ranks.dp_rank),
+    )
+    if "local" in cell.stages:
+        steps.units = UnitSketches(plan.problem.parameters, accum=cell.layout.accum)
+    task = Task(
+        plan=plan,
+        ranks=ranks,
+        device=device,
+        interference=steps.interference,
+        observer=_observer(steps.units) if steps.units is not None else None,
+    )
+    session = load(cell.strategy).start(task)
+    steps.run(session)
+    if ranks.dp_rank == 0:
+        _write(steps, session, plan, device, out)
 
 
 def _write(steps: Steps, session: Session, plan: Plan, device: torch.device, out: Path) -> None:
@@ -146,6 +151,8 @@ def _process_group(cell: Cell) -> Iterator[torch.device]:
     try:
         yield device
     finally:
+        # A reducer that outlives its group waits for the group's threads, which wait for this one.
+        gc.collect()
         dist.destroy_process_group()
 
 

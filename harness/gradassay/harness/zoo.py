@@ -85,7 +85,7 @@ def _pip(framework: str, target: Path, constraints: Path | None) -> None:
     command += ["--disable-pip-version-check", "--target", str(target)]
     command += ["--constraint", str(constraints)] if constraints else []
     done = subprocess.run(
-        [*command, framework, *family.requires],
+        [*command, *family.installs, framework, *family.requires],
         env={**os.environ, **family.builds},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

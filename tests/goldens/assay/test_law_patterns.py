@@ -66,6 +66,9 @@ CASES: list[Case] = [
         "dp4.accum3", "all", by_owner(lambda o, r, m: 1 if m == 0 else 4 * (r == o), 3),
         "copies", "partly-unreduced", "(1 if m = 0 else dp*[r = owner])",
     ),
+    ("dp4.accum2", "all", by_owner(lambda o, r, m: 1 + (r == o), 2), "shards", "own-again", "(1 + [r = owner])"),
+    ("dp4.accum3", "all", by_owner(lambda o, r, m: 1 + 4 * (r == o), 3), "shards", "own-again", "(1 + dp*[r = owner])"),
+    ("dp2", "dense", by_owner(lambda o, r, m: 1 + (r == o), 1, dp=2), "copies", "own-again", "(1 + [r = owner])"),
     (
         "dp5.accum3", "dense", by_owner(lambda o, r, m: 1 + (o == 2), 3, dp=5),
         "copies", "rank-disagreement", "2 if owner in {2} else 1",

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradassay.goldens.assay.shapes import Setting
-from gradassay.goldens.assay.stages import due_scales
+from gradassay.goldens.assay.stages import ROUNDOFF, clip_rounding, due_scales
 from gradassay.goldens.golden import Golden
 from gradassay.goldens.header import Parameter, RecordHeader, StageStep
 from gradassay.goldens.record import Capture, Record
-
-_ROUNDOFF = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +91,7 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
         norm2=capture.norm2[here],
         nonfinite=capture.nonfinite[here],
         present=capture.present[here],
-        storage=stored(measured) + rounded(capture, here, due[:, 0], truth),
+        storage=stored(measured) + clip_rounding(record.header, where) + rounded(capture, here, due[:, 0], truth),
         cancelled=cancelled(true, units, truth),
         roundoff=extra_roundoff(record.header),
     )
@@ -108,7 +106,7 @@ def extra_roundoff(header: RecordHeader) -> float:
     if header.dtype.gradient != "bfloat16" or header.dtype.reduce != "float32":
         return 0.0
     types = [str(header.environment.get(key, "")) for key in ("accumulate_dtype", "reduce_dtype")]
-    return max((_ROUNDOFF.get(name, 0.0) for name in types), default=0.0)
+    return max((ROUNDOFF[name] for name in types if name in ("bfloat16", "float16")), default=0.0)
 
 
 def stored(sketches: NDArray[np.float64]) -> float:

@@ -182,7 +182,7 @@ class _Builder:
         whole = self.complete and self._covers(found)
         subject = Subject(framework=self.framework, whole=whole, total_norm=self.total_norm)
         law, reports = name_law(found, self.evidence.setting, subject)
-        owned = law.pattern in (Pattern.UNREDUCED, Pattern.PARTLY_UNREDUCED)
+        owned = law.pattern in (Pattern.UNREDUCED, Pattern.PARTLY_UNREDUCED, Pattern.OWN_AGAIN)
         solutions = self._by_owner(systems) if owned else {}
         together = None if owned else solve(systems, self.evidence.setting.layout, noise=_noise(systems))
         return self._finding(

@@ -11,7 +11,7 @@ from gradassay.goldens.assay.evidence import Evidence, cancelled, rounded, store
 from gradassay.goldens.assay.records import ASSUMED_NOISE
 from gradassay.goldens.assay.result import Assay, Side, Verdict
 from gradassay.goldens.assay.shapes import Setting
-from gradassay.goldens.assay.stages import due_scales, in_order, unclear
+from gradassay.goldens.assay.stages import clip_rounding, due_scales, in_order, unclear
 from gradassay.goldens.errors import UsageError
 from gradassay.goldens.header import Parameter, StageStep
 from gradassay.goldens.layout import Layout
@@ -119,7 +119,10 @@ def _gather(record: Record, where: StageStep) -> Evidence:
         norm2=capture.norm2,
         nonfinite=capture.nonfinite + local.nonfinite,
         present=capture.present,
-        storage=stored(capture.sketch) + stored(local.units) + rounded(capture, everything, due, truth),
+        storage=stored(capture.sketch)
+        + stored(local.units)
+        + clip_rounding(record.header, where)
+        + rounded(capture, everything, due, truth),
         cancelled=cancelled(true, local.units, truth),
     )
 

@@ -50,6 +50,7 @@ class Pattern(StrEnum):
     RANK_SUBSET = "rank-subset"
     UNREDUCED = "unreduced"
     PARTLY_UNREDUCED = "partly-unreduced"
+    OWN_AGAIN = "own-again"
     TOKEN_WEIGHTING = "token-weighting"
     TERM = "term"
     STALE = "stale"

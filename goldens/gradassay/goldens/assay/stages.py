@@ -16,6 +16,9 @@ from gradassay.goldens.record import Record
 STAGES = ("local", "reduced", "clipped", "update")
 """In the order of a step: every rank's own gradient of every micro-batch; reduced; clipped; what the update took for it."""
 
+ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+"""Largest relative error of rounding to a type."""
+
 _LEAST_NORM = 1e-6
 
 
@@ -64,6 +67,13 @@ def due_scales(record: Record, where: StageStep, parameters: Sequence[Parameter]
         return np.ones(len(parameters))
     scales = np.array(declared_scales(record.header, parameters))
     return scales if where.stage == "reduced" else scales * clip_coefficient(record, where.step)
+
+
+def clip_rounding(header: RecordHeader, where: StageStep) -> float:
+    """Relative rounding of the coefficient of clipping: of the norm, the quotient and the product, in the gradients' type."""
+    if header.update is None or not header.update.max_norm or where.stage not in ("clipped", "update"):
+        return 0.0
+    return 3 * ROUNDOFF.get(header.dtype.gradient, ROUNDOFF["bfloat16"])
 
 
 def clip_coefficient(record: Record, step: int) -> float:

@@ -74,7 +74,11 @@ def _cause(folder: Path, death: Death) -> _Cause | None:
     raised = status.get("raised")
     if raised is not None:
         failure = Failure(
-            rank=death.rank, reason=raised["summary"], traceback=raised["traceback"], log=_tail(folder, death.rank)
+            rank=death.rank,
+            reason=raised["summary"],
+            traceback=raised["traceback"],
+            log=_tail(folder, death.rank),
+            refused=raised.get("refused", ""),
         )
         return _Cause(failure=failure, consequence=bool(_LOST_PEER.search(raised["summary"])), at_s=raised["at_s"])
     if status and death.code == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradassay.goldens.errors import CellFailed
+from gradassay.goldens.errors import CellFailed, UsageError
 from gradassay.harness.cell import Cell
 
 RUN_RANK = "gradassay.harness.worker:run_rank"
@@ -31,13 +31,14 @@ class Failure:
     """Why a cell failed. rank: the first rank to fail, None where none was started.
 
     reason: one line. traceback: of that rank, or where every rank stood when the deadline passed. log: the last
-    lines that the rank printed.
+    lines that the rank printed. refused: the rank said itself that the cell makes no sense, with this hint what to do.
     """
 
     rank: int | None
     reason: str
     traceback: str = ""
     log: str = ""
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +51,12 @@ class Outcome:
     failure: Failure | None = None
 
     def require(self) -> Path:
-        """The file that was written; raises CellFailed with the failing rank's traceback."""
+        """The file that was written; raises CellFailed with the failing rank's traceback, UsageError where ranks refused."""
         if self.path is not None:
             return self.path
         assert self.failure is not None
+        if self.failure.refused:
+            raise UsageError(f"{self.cell}: {self.failure.reason}", hint=self.failure.refused, cell=str(self.cell))
         where = "no rank was started" if self.failure.rank is None else f"rank {self.failure.rank}"
         raise CellFailed(
             f"{self.cell}: {where}: {self.failure.reason}",

@@ -38,7 +38,9 @@ def _load_kernels() -> None:
     from numba import types
 
     from gradassay.goldens.kernel import measure_serially
+    from gradassay.harness.capture.fingerprint import mixed
 
+    mixed.compile((types.Array(types.uint64, 1, "C"),))
     for element in (types.float32, types.float64):
         values, runs = types.Array(element, 1, "C"), types.Array(types.int64, 2, "C")
         measure_serially.compile((values, runs, types.int64))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from gradassay.goldens.errors import UsageError
 from gradassay.harness.launch.keeper import HOST
 from gradassay.harness.launch.process import die_with, join_group
 from gradassay.harness.launch.protocol import Start
@@ -90,6 +91,8 @@ def _call(start: Start, files: RankFiles) -> int:
             "summary": f"{type(error).__name__}: {error}".splitlines()[0],
             "traceback": "".join(traceback.format_exception(error)),
         }
+        if isinstance(error, UsageError) and error.hint:
+            raised |= {"summary": error.message, "refused": error.hint}
     partial = files.status.with_suffix(".partial")
     partial.write_text(json.dumps({"raised": raised}))
     partial.replace(files.status)

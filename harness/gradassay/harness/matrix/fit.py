@@ -48,6 +48,10 @@ def _strategy(cell: Cell) -> str | None:
         if (layout.dp // layout.replicate) % layout.ep:
             return "hsdp: ep does not divide dp/replicate"
         return None
+    if name == "megatron-fsdp":
+        if (layout.dp // layout.replicate) % layout.ep:
+            return "megatron-fsdp: ep does not divide dp/replicate"
+        return "megatron-fsdp does not run float64" if cell.dtype == "float64" else None
     if layout.replicate > 1:
         return f"{name} does not run replicate > 1 (hsdp does)"
     if name.startswith("deepspeed-") and cell.dtype == "float64":

@@ -21,6 +21,12 @@ STRATEGIES: Mapping[str, str] = {
     "deepspeed-zero1": "deepspeed:zero1",
     "deepspeed-zero2": "deepspeed:zero2",
     "deepspeed-zero3": "deepspeed:zero3",
+    "megatron-fsdp": "megatron_fsdp:MegatronFsdp",
+    "megatron-ddp": "megatron_core:MegatronDdp",
+    "accelerate-ddp": "accelerate:ddp",
+    "accelerate-fsdp2": "accelerate:fsdp2",
+    "lightning-ddp": "lightning:ddp",
+    "lightning-fsdp2": "lightning:fsdp2",
 }
 """Name -> module of this package and class in it."""
 

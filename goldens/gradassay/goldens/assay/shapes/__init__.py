@@ -1,5 +1,6 @@
 """Shapes that weights take over ranks and micro steps, before a scale: w[r,m] = s * shape(r,m)."""
 
+from gradassay.goldens.assay.shapes.again import OwnAgain
 from gradassay.goldens.assay.shapes.geometric import Geometric, StageGeometric
 from gradassay.goldens.assay.shapes.known import known_shapes
 from gradassay.goldens.assay.shapes.micro import Linear, MicroStep
@@ -14,6 +15,7 @@ __all__ = [
     "Geometric",
     "Linear",
     "MicroStep",
+    "OwnAgain",
     "PartlyUnreduced",
     "Place",
     "Setting",

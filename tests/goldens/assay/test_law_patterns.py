@@ -70,6 +70,15 @@ CASES: list[Case] = [
     ("dp4.accum3", "all", by_owner(lambda o, r, m: 1 + 4 * (r == o), 3), "shards", "own-again", "(1 + dp*[r = owner])"),
     ("dp2", "dense", by_owner(lambda o, r, m: 1 + (r == o), 1, dp=2), "copies", "own-again", "(1 + [r = owner])"),
     (
+        "dp4.accum3", "all",
+        by_owner(lambda o, r, m: 4.0 ** (m - 2) if r == o else sum(4.0**-j for j in range(3 - m)), 3),
+        "shards", "reduced-again", "(dp**(m-M+1) if r = owner else 1 + ... + dp**(m-M+1))",
+    ),
+    (
+        "dp3.accum2", "all", by_owner(lambda o, r, m: 1 / 3 + (r != o), 2, dp=3),
+        "shards", "reduced-again", "(1/dp if r = owner else 1 + 1/dp)",
+    ),
+    (
         "dp5.accum3", "dense", by_owner(lambda o, r, m: 1 + (o == 2), 3, dp=5),
         "copies", "rank-disagreement", "2 if owner in {2} else 1",
     ),

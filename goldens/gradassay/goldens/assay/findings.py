@@ -24,6 +24,7 @@ from gradassay.goldens.faults import look_alikes
 from gradassay.goldens.sketch import SEGMENTS
 
 _LOOSE = Tolerance(error=1e-3, scale=1e-3)
+_BY_OWNER = (Pattern.UNREDUCED, Pattern.PARTLY_UNREDUCED, Pattern.OWN_AGAIN, Pattern.REDUCED_AGAIN)
 _PRECISION_CLASS = (2.0**-12, 2.0**-7)
 
 
@@ -182,7 +183,7 @@ class _Builder:
         whole = self.complete and self._covers(found)
         subject = Subject(framework=self.framework, whole=whole, total_norm=self.total_norm)
         law, reports = name_law(found, self.evidence.setting, subject)
-        owned = law.pattern in (Pattern.UNREDUCED, Pattern.PARTLY_UNREDUCED, Pattern.OWN_AGAIN)
+        owned = law.pattern in _BY_OWNER
         solutions = self._by_owner(systems) if owned else {}
         together = None if owned else solve(systems, self.evidence.setting.layout, noise=_noise(systems))
         return self._finding(

@@ -51,6 +51,7 @@ class Pattern(StrEnum):
     UNREDUCED = "unreduced"
     PARTLY_UNREDUCED = "partly-unreduced"
     OWN_AGAIN = "own-again"
+    REDUCED_AGAIN = "reduced-again"
     TOKEN_WEIGHTING = "token-weighting"
     TERM = "term"
     STALE = "stale"

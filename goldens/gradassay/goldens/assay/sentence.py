@@ -17,6 +17,7 @@ _HOW: Mapping[Pattern, str] = {
     Pattern.UNREDUCED: "are never reduced: every rank keeps its own group's units only",
     Pattern.PARTLY_UNREDUCED: "are reduced in some micro-batches only",
     Pattern.OWN_AGAIN: "have what their owner computed itself added once more",
+    Pattern.REDUCED_AGAIN: "are reduced again from where they were reduced into",
     Pattern.TOKEN_WEIGHTING: "weigh micro-batches by the wrong token counts",
     Pattern.TERM: "carry a term of the loss at the wrong scale",
     Pattern.STALE: "still hold the gradient of the step before",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 
 from gradassay.harness.mesh import Ranks
@@ -33,10 +35,9 @@ class RoutedLayer(nn.Module):
             num_experts=routed.experts,
             ep_size=ranks.layout.ep,
             k=routed.top_k,
-            drop_tokens=False,
             use_rts=False,
             noisy_gate_policy=None,
-            top2_2nd_expert_sampling=False,
+            **_every_token_to_its_best(MoE, routed),
         )
 
     def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
@@ -51,6 +52,21 @@ class RoutedLayer(nn.Module):
         match = _EXPERT.fullmatch(name)
         assert match is not None, f"DeepSpeed's MoE layer has a parameter {name!r} without a canonical name"
         return f"{self.prefix}.experts.{self.first_expert + int(match[1])}.{match[2]}"
+
+
+def _every_token_to_its_best(layer: type[nn.Module], routed: Routed) -> dict[str, Any]:
+    """Settings by which every token goes to its `top_k` best experts, and none is dropped.
+
+    Before 0.14.0 the second expert is always sampled, by noise that the module keeps in a table, a source for every device:
+    one of zeros is put there. A capacity of all tokens stands in for `drop_tokens = False`, which top 2 did not have.
+    """
+    if "top2_2nd_expert_sampling" in inspect.signature(layer.__init__).parameters:
+        return {"drop_tokens": False, "top2_2nd_expert_sampling": False}
+    from deepspeed.moe import sharded_moe
+
+    device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+    sharded_moe.gumbel_map[device] = lambda shape: torch.zeros(shape, device=device)
+    return {"capacity_factor": routed.experts / 2}
 
 
 def routed_by_deepspeed(ranks: Ranks) -> Callable[[Routed], nn.Module]:

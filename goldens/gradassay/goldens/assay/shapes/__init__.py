@@ -2,6 +2,7 @@
 
 from gradassay.goldens.assay.shapes.again import OwnAgain
 from gradassay.goldens.assay.shapes.geometric import Geometric, StageGeometric
+from gradassay.goldens.assay.shapes.in_place import ReducedInPlace
 from gradassay.goldens.assay.shapes.known import known_shapes
 from gradassay.goldens.assay.shapes.micro import Linear, MicroStep
 from gradassay.goldens.assay.shapes.protocol import Place, Setting, Shape
@@ -18,6 +19,7 @@ __all__ = [
     "OwnAgain",
     "PartlyUnreduced",
     "Place",
+    "ReducedInPlace",
     "Setting",
     "Shape",
     "StageGeometric",

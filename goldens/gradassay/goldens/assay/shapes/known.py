@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gradassay.goldens.assay.scale import Scale
 from gradassay.goldens.assay.shapes.again import OwnAgain
 from gradassay.goldens.assay.shapes.geometric import Geometric, StageGeometric
+from gradassay.goldens.assay.shapes.in_place import ReducedInPlace
 from gradassay.goldens.assay.shapes.micro import Linear, MicroStep
 from gradassay.goldens.assay.shapes.protocol import Setting, Shape
 from gradassay.goldens.assay.shapes.tokens import TokenWeighting
@@ -32,6 +33,7 @@ def known_shapes(setting: Setting, *, stages: int, owners: bool) -> Iterator[Sha
     yield from (TokenWeighting(over, inverse) for over in ("unit", "rank", "micro") for inverse in (False, True))
     if owners:
         yield from (OwnAgain(whole) for whole in (False, True))
+        yield from (ReducedInPlace(twice) for twice in (False, True))
         inner: list[Shape] = [Uniform()]
         if layout.accum > 1:
             inner += [MicroStep(last=True), MicroStep(last=False)]

@@ -62,6 +62,19 @@ def test_every_stage_is_compared_with_what_it_should_hold(reduced: Record, golde
     )
     assert (unclipped.verdict, unclipped.stage) == (Verdict.DIVERGE, "clipped.1")
     assert unclipped.sentence.startswith("diverge at clipped.1: all ")
+    assert [finding.law.scale for finding in unclipped.findings] == ["norm/max_norm"]
+
+
+def test_a_clip_upside_down_is_named(reduced: Record, golden: Golden) -> None:
+    capture = reduced.captures["reduced.1"]
+    norm = float(capture.norm2.sum()) ** 0.5
+    update = Update(learning_rate=0.1, max_norm=3.7 * norm)
+    captures = {"reduced.1": capture, "update.1": times(capture, 3.7)}
+    assay = assay_record(with_stages(reduced, captures, update), golden)
+    assert assay.stage == "update.1"
+    assert [finding.law.scale for finding in assay.findings] == ["max_norm/norm"]
+    right = assay_record(with_stages(reduced, {**captures, "update.1": capture}, update), golden)
+    assert right.verdict is Verdict.AGREE
 
 
 def test_the_first_stage_of_a_fault_is_named(reduced: Record, golden: Golden) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradassay.goldens.assay.shapes import Setting
-from gradassay.goldens.assay.stages import ROUNDOFF, clip_rounding, due_scales
+from gradassay.goldens.assay.stages import ROUNDOFF, clip_rounding, due_scales, wrong_clips
 from gradassay.goldens.golden import Golden
 from gradassay.goldens.header import Parameter, RecordHeader, StageStep
 from gradassay.goldens.record import Capture, Record
@@ -24,7 +24,8 @@ class Evidence:
     [P, 1024]. history: [P, 1024], the gradient of the step before, or None. norm2, nonfinite, present: [P], as captured.
     storage: [P], relative rounding of the record's sketches, and of parameters behind an update. cancelled: [P], at least
     1, by how much units outweigh the truth that they add up to, infinite where nothing is left of them: rounding happens to
-    units, and grows by that in the truth. roundoff: of additions in a coarser type than the golden's, 0 for none.
+    units, and grows by that in the truth. roundoff: of additions in a coarser type than the golden's, 0 for none. clips: see
+    `wrong_clips`.
     """
 
     setting: Setting
@@ -42,6 +43,7 @@ class Evidence:
     storage: NDArray[np.float64]
     cancelled: NDArray[np.float64]
     roundoff: float = 0.0
+    clips: Mapping[str, float] = field(default_factory=dict)
 
     def units(self, index: int) -> NDArray[np.float64]:
         """[U, 1024]: every unit's gradient of one parameter times its true coefficient."""
@@ -94,6 +96,7 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
         storage=stored(measured) + clip_rounding(record.header, where) + rounded(capture, here, due[:, 0], truth),
         cancelled=cancelled(true, units, truth),
         roundoff=extra_roundoff(record.header),
+        clips=wrong_clips(record, where),
     )
 
 

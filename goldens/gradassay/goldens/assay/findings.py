@@ -181,7 +181,7 @@ class _Builder:
         """A law on units. silent: further parameters of which it leaves nothing."""
         systems = found.systems
         whole = self.complete and self._covers(found)
-        subject = Subject(framework=self.framework, whole=whole, total_norm=self.total_norm)
+        subject = Subject(framework=self.framework, whole=whole, total_norm=self.total_norm, clips=self.evidence.clips)
         law, reports = name_law(found, self.evidence.setting, subject)
         owned = law.pattern in _BY_OWNER
         solutions = self._by_owner(systems) if owned else {}

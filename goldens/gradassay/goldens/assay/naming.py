@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -57,12 +57,14 @@ class Formula:
 class Subject:
     """Who is being explained: what the candidate calls itself, and whether the finding covers every parameter there is.
 
-    total_norm: norm of the candidate's whole gradient, where every parameter was captured.
+    total_norm: norm of the candidate's whole gradient, where every parameter was captured. clips: after clipping, the factors
+    that a wrong clip leaves, by formula.
     """
 
     framework: str
     whole: bool
     total_norm: float | None
+    clips: Mapping[str, float] = field(default_factory=dict)
 
 
 def name_law(cluster: Cluster, setting: Setting, subject: Subject) -> tuple[Law, tuple[str, ...]]:
@@ -71,7 +73,11 @@ def name_law(cluster: Cluster, setting: Setting, subject: Subject) -> tuple[Law,
     best = formulas[0]
     ties = [formula for formula in distinct(formulas)[1:] if formula.bits <= best.bits + _TIE_BITS][:_TIES]
     scale, text, value = str(best.scale), best.text, best.scale.value(setting.values) * (-1 if best.negative else 1)
-    if best.bits > _CLIP_BITS and _clipped(cluster, subject):
+    wrong_clip = _wrong_clip(cluster, subject)
+    if wrong_clip is not None:
+        ties = [best, *ties] if best.scale.named else ties
+        scale = text = wrong_clip
+    elif best.bits > _CLIP_BITS and _clipped(cluster, subject):
         ties = [best, *ties] if best.scale.named else ties
         scale = text = "max_norm/norm"
     law = Law(
@@ -175,6 +181,14 @@ def _clipped(cluster: Cluster, subject: Subject) -> bool:
     if not subject.whole or subject.total_norm is None or not isinstance(cluster.shape, Uniform):
         return False
     return any(abs(subject.total_norm / norm - 1) <= max(1e-5, cluster.scale_tolerance) for norm in _ROUND_NORMS)
+
+
+def _wrong_clip(cluster: Cluster, subject: Subject) -> str | None:
+    """The formula of a clip that was left out, or turned upside down, where one factor over all parameters says so."""
+    if not subject.whole or not isinstance(cluster.shape, Uniform):
+        return None
+    allowed = max(1e-5, cluster.scale_tolerance)
+    return next((name for name, value in subject.clips.items() if abs(cluster.scale / value - 1) <= allowed), None)
 
 
 def separating(best: Formula, ties: Sequence[Formula], setting: Setting) -> str | None:

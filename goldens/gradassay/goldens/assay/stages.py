@@ -69,6 +69,21 @@ def due_scales(record: Record, where: StageStep, parameters: Sequence[Parameter]
     return scales if where.stage == "reduced" else scales * clip_coefficient(record, where.step)
 
 
+def wrong_clips(record: Record, where: StageStep) -> dict[str, float]:
+    """By formula, what is left of a gradient against what is due after clipping, where the clip was left out or its quotient
+    taken where it is above 1 (DeepSpeed pull request 5150); {} where nothing was clipped.
+    """
+    update = record.header.update
+    if update is None or not update.max_norm or where.stage not in ("clipped", "update"):
+        return {}
+    norm = float(record.captures[f"reduced.{where.step}"].norm2.sum()) ** 0.5
+    return (
+        {"norm/max_norm": norm / update.max_norm}
+        if norm > update.max_norm
+        else {"max_norm/norm": update.max_norm / norm}
+    )
+
+
 def clip_rounding(header: RecordHeader, where: StageStep) -> float:
     """Relative rounding of the coefficient of clipping: of the norm, the quotient and the product, in the gradients' type."""
     if header.update is None or not header.update.max_norm or where.stage not in ("clipped", "update"):

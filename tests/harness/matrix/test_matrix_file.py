@@ -54,6 +54,7 @@ faults = ["zero:expert"]
 layouts = ["dp4.ep2.accum3"]
 options = { reshard = "false" }
 full = true
+capture = { stages = ["reduced", "update"], steps = 2, learning_rate = 0.5, max_norm = 1 }
 """
     assert parse_matrix(text, Path("m.toml")).cells == (
         Cell(
@@ -65,6 +66,10 @@ full = true
             fault="zero:expert",
             options={"reshard": "false"},
             full=True,
+            stages=("reduced", "update"),
+            steps=2,
+            learning_rate=0.5,
+            max_norm=1,
         ),
     )
 
@@ -113,6 +118,15 @@ def test_defaults_fill_what_a_table_leaves_out() -> None:
         (HEAD + 'frameworks = "deepsped==1.0"', "frameworks: .*'deepsped==1.0'", "choose from deepspeed"),
         (HEAD + 'faults = "zro:expert"', "faults: expected faults .*'zro:expert'", "did you mean 'zero'"),
         (HEAD + "full = 1", "full: expected true or false", ""),
+        (
+            HEAD + 'capture = "local"',
+            "capture: expected a table",
+            "",
+        ),
+        (HEAD + 'capture = { stage = ["local"] }', "capture: stage: expected part of what", "did you mean 'stages'"),
+        (HEAD + 'capture = { steps = "two" }', "capture: steps: expected a whole number, found 'two'", ""),
+        (HEAD + 'capture = { stages = ["locl"] }', "capture: expected what a run can capture, found no stage", "local"),
+        (HEAD + "capture = { steps = 2 }", "found an update of the parameters needs a learning rate", "learning-rate"),
         (HEAD + "exclude = { dp = 1 }", "exclude: expected a list", ""),
         (HEAD + 'exclude = [{ stratgy = "ddp" }]', "m.toml:4: .*exclude: stratgy", "did you mean 'strategy'"),
         (HEAD + 'exclude = [{ dp = "1" }]', "exclude: dp: expected whole numbers", ""),

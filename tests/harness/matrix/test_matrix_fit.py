@@ -13,6 +13,9 @@ from gradassay.harness.problems import load_problem
 from gradassay.harness.strategies import STRATEGIES, load
 from gradassay.harness.strategies.protocol import Plan, check_plan
 
+# Replicas are for Megatron-Core's distributed optimizer.
+NEEDED = {"megatron-ddp": {"use_distributed_optimizer": "true"}}
+
 
 def _layouts() -> list[Layout]:
     layouts = []
@@ -25,9 +28,10 @@ def _layouts() -> list[Layout]:
 def test_agrees_with_what_strategies_say() -> None:
     wrong, refused, possible = [], 0, 0
     for problem, name, layout, dtype in product(("dense-tiny", "moe-tiny"), STRATEGIES, _layouts(), DTYPES):
-        cell = Cell(problem=problem, strategy=name, layout=layout, dtype=dtype)
+        options = NEEDED.get(name, {})
+        cell = Cell(problem=problem, strategy=name, layout=layout, dtype=dtype, options=options)
         try:
-            check_plan(load(name), Plan(problem=load_problem(problem), layout=layout, dtype=dtype))
+            check_plan(load(name), Plan(problem=load_problem(problem), layout=layout, dtype=dtype, options=options))
             runs = True
         except UsageError:
             runs = False

@@ -90,6 +90,7 @@ def _combinations(table: Table, skipped: Counter[str]) -> Iterator[Cell]:
             fault=fault,
             options=table.options,
             full=table.full,
+            **table.capture,
         )
         reason = misfit(cell) or fault_misfit(cell)
         if reason is None:

@@ -6,6 +6,7 @@ from gradassay.goldens.errors import UsageError
 from gradassay.harness.cell import Cell
 from gradassay.harness.faults import Site, parse_fault
 from gradassay.harness.problems import load_problem
+from gradassay.harness.strategies.limits import LIMITS, Limits, Replicas
 
 
 def misfit(cell: Cell) -> str | None:
@@ -38,24 +39,23 @@ def _problem(cell: Cell) -> str | None:
 
 def _strategy(cell: Cell) -> str | None:
     layout, name = cell.layout, cell.strategy
+    limits = LIMITS.get(name, Limits())
     if layout.tp * layout.pp * layout.cp > 1:
         return f"{name} does not run tp, pp or cp"
-    if name == "single":
-        return "single runs on one rank" if layout.world > 1 else None
-    if name == "hsdp":
-        if layout.replicate == 1:
-            return "hsdp needs replicate > 1"
-        if (layout.dp // layout.replicate) % layout.ep:
-            return "hsdp: ep does not divide dp/replicate"
-        return None
-    if name == "megatron-fsdp":
-        if (layout.dp // layout.replicate) % layout.ep:
-            return "megatron-fsdp: ep does not divide dp/replicate"
-        return "megatron-fsdp does not run float64" if cell.dtype == "float64" else None
-    if layout.replicate > 1:
-        return f"{name} does not run replicate > 1 (hsdp does)"
-    if name.startswith("deepspeed-") and cell.dtype == "float64":
-        return f"{name} does not run float64"
-    if name == "deepspeed-zero3" and layout.ep > 1:
-        return "deepspeed-zero3 does not run ep > 1"
+    if not limits.ranks and layout.world > 1:
+        return f"{name} runs on one rank"
+    if cell.dtype in limits.not_dtypes:
+        return f"{name} does not run {cell.dtype}"
+    if layout.ep > 1 and not limits.experts:
+        return f"{name} does not run ep > 1"
+    if limits.replicas is Replicas.ALWAYS and layout.replicate == 1:
+        return f"{name} needs replicate > 1"
+    if limits.replicas is Replicas.NONE and layout.replicate > 1 and limits.ranks:
+        return f"{name} does not run replicate > 1 ({_others(Replicas.ALWAYS)} does)"
+    if (layout.dp // layout.replicate) % layout.ep:
+        return f"{name}: ep does not divide dp/replicate"
     return None
+
+
+def _others(replicas: Replicas) -> str:
+    return ", ".join(name for name, limits in LIMITS.items() if limits.replicas is replicas)

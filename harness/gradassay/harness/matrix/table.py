@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from gradassay.goldens.errors import InvalidFile, UsageError
 from gradassay.goldens.layout import Layout
-from gradassay.harness.cell import DTYPES
+from gradassay.harness.cell import DTYPES, Cell
 from gradassay.harness.environments import parse
 from gradassay.harness.faults import parse_fault
 from gradassay.harness.problems import load_problem
@@ -19,7 +19,13 @@ from gradassay.harness.strategies import STRATEGIES
 
 SIZES = tuple(field.name for field in fields(Layout))
 NAMES = ("problems", "strategies", "dtypes", "frameworks", "faults")
-KEYS = (*NAMES, *SIZES, "layouts", "options", "full", "exclude")
+KEYS = (*NAMES, *SIZES, "layouts", "options", "full", "capture", "exclude")
+CAPTURE: Mapping[str, type | tuple[type, ...]] = {
+    "stages": list,
+    "steps": int,
+    "learning_rate": (int, float),
+    "max_norm": (int, float),
+}
 EXCLUDABLE = {"problem": str, "strategy": str, "dtype": str, "framework": str, "fault": str} | dict.fromkeys(SIZES, int)
 
 
@@ -74,6 +80,7 @@ class Table:
     layouts: tuple[Layout, ...] | None
     options: Mapping[str, str]
     full: bool
+    capture: Mapping[str, Any]
     exclude: tuple[Mapping[str, tuple[str | int, ...]], ...]
 
 
@@ -116,6 +123,7 @@ def check_table(where: Where, content: Mapping[str, Any]) -> Table:
         layouts=_layouts(where, content),
         options=_options(where, content),
         full=_flag(where, content),
+        capture=_capture(where, content),
         exclude=_exclude(where, content),
     )
 
@@ -166,6 +174,25 @@ def _flag(where: Where, content: Mapping[str, Any]) -> bool:
     if not isinstance(value, bool):
         where.refuse("full", "true or false", repr(value))
     return value
+
+
+def _capture(where: Where, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a cell that say what is captured, and when."""
+    value = content.get("capture", {})
+    if not isinstance(value, dict):
+        where.refuse("capture", 'a table as in { stages = ["local", "reduced"] }', repr(value))
+    for key, part in value.items():
+        if key not in CAPTURE:
+            where.refuse(f"capture: {key}", "part of what is captured", repr(key), hint=nearest(key, CAPTURE))
+        if not isinstance(part, CAPTURE[key]) or isinstance(part, bool):
+            kind = {"stages": "a list of stages", "steps": "a whole number"}.get(key, "a number")
+            where.refuse(f"capture: {key}", kind, repr(part))
+    found: dict[str, Any] = {key: tuple(part) if key == "stages" else part for key, part in value.items()}
+    try:
+        Cell(problem="", strategy="", layout=Layout(), **found)
+    except UsageError as error:
+        where.refuse("capture", "what a run can capture", error.message, hint=error.hint)
+    return found
 
 
 def _exclude(where: Where, content: Mapping[str, Any]) -> tuple[Mapping[str, tuple[str | int, ...]], ...]:

@@ -32,6 +32,7 @@ dp = [1, 2]
         (["dense-tiny", "--strategy", "ddp", "--stages", "clipped"], "--max-norm"),
         (["dense-tiny", "--strategy", "ddp", "--stages", "polished"], "choose from local"),
         (["dense-tiny", "--out", "x"], "--strategy"),
+        (["dense-tiny", "--framework", "transformers==4.47.1", "--out", "x"], "a script of your own"),
         (["dense-tiny", "--strategy", "nobody", "--out", "x"], "fsdp2, hsdp"),
         (["nobody", "--strategy", "ddp", "--out", "x"], "known: dense-tiny"),
         (["moe-tiny", "--strategy", "ddp", "--dp", "3", "--ep", "2", "--out", "x"], "choose ep from 1, 3"),

@@ -109,7 +109,12 @@ def _default_strategy(framework: str) -> str:
         )
     from gradassay.harness.environments import FAMILIES, parse
 
-    return FAMILIES[parse(framework)[0]].strategies[0]
+    strategies = FAMILIES[parse(framework)[0]].strategies
+    if not strategies:
+        raise UsageError(
+            f"no strategy runs {framework} by itself", hint="capture a script of your own that uses it, by a Recorder"
+        )
+    return strategies[0]
 
 
 def _record_matrix(session: Session, matrix: Path, folder: Path, *, deadline_s: float) -> None:

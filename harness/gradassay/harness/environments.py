@@ -65,6 +65,28 @@ FAMILIES: Mapping[str, Family] = {
         requires=("lightning-utilities", "packaging", "PyYAML", "torchmetrics", "tqdm"),
         preload=("gradassay.harness.strategies.lightning_module",),
     ),
+    "torchtitan": Family(
+        name="torchtitan",
+        strategies=("torchtitan-fsdp2", "torchtitan-ddp"),
+        requires=("docstring-parser", "einops", "rich", "spmd-types==0.2.3", "tokenizers", "typeguard", "tyro"),
+        preload=("gradassay.harness.strategies.torchtitan_module",),
+    ),
+    "transformers": Family(
+        name="transformers",
+        # No strategy: public reports of its Trainer are run by a script of their own.
+        strategies=(),
+        requires=(
+            "accelerate",
+            "huggingface-hub<1",
+            "packaging",
+            "psutil",
+            "PyYAML",
+            "regex",
+            "tokenizers<0.22",
+            "tqdm",
+        ),
+        preload=("transformers",),
+    ),
     "megatron-core": Family(
         name="megatron-core",
         strategies=("megatron-ddp",),

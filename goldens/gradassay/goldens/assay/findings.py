@@ -141,11 +141,14 @@ class _Builder:
     def _all(self, systems: Sequence[System]) -> bool:
         return self.complete and len(systems) == len(self.evidence.parameters)
 
-    def _covers(self, found: Cluster) -> bool:
-        """Whether all that does not diverge so could not: unobserved, or with the same gradient under this law."""
-        if self.health.broken:
+    def _covers(self, found: Cluster, silent: Sequence[int]) -> bool:
+        """Whether all that does not diverge so could not: unobserved, or with the same gradient under this law.
+
+        silent: parameters of which the law leaves nothing.
+        """
+        if set(self.health.broken) - set(silent):
             return False
-        members = {system.index for system in found.systems}
+        members = {*(system.index for system in found.systems), *silent}
         others = [
             _system(self.evidence, self.health, index)
             for index, verdict in enumerate(self.health.parameters)
@@ -180,7 +183,7 @@ class _Builder:
     def clustered(self, found: Cluster, *, silent: Sequence[int]) -> Finding:
         """A law on units. silent: further parameters of which it leaves nothing."""
         systems = found.systems
-        whole = self.complete and self._covers(found)
+        whole = self.complete and self._covers(found, silent)
         subject = Subject(framework=self.framework, whole=whole, total_norm=self.total_norm, clips=self.evidence.clips)
         law, reports = name_law(found, self.evidence.setting, subject)
         owned = law.pattern in _BY_OWNER

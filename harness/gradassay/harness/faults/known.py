@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gradassay.harness.faults.again import OwnAgain, ReducedAgain
 from gradassay.harness.faults.broken import Missing, NonFinite
 from gradassay.harness.faults.clipping import Clipped
 from gradassay.harness.faults.disagreement import RankDisagreement
@@ -32,6 +33,8 @@ KINDS: Mapping[str, type[InjectableFault]] = {
         TokenWeighting,
         Unreduced,
         PartlyUnreduced,
+        OwnAgain,
+        ReducedAgain,
         RankDisagreement,
         Term,
         Stale,

@@ -10,7 +10,7 @@ REPORTS: Mapping[str, str] = {
     "megatron-lm-6660": "geometric:expert:base=1/2,scale=1",
     "deepspeed-4957": "uniform:expert:scale=1/edp",
     "deepspeed-7724": "uniform:all:scale=1/accum",
-    "torchtitan-1733": "geometric:all:base=2,scale=1/2",
+    "torchtitan-1733": "geometric:all:base=2,scale=1",
     "torchtitan-1551": "uniform:expert:scale=ep",
     "torchtitan-2318": "uniform:all:scale=1/dp",
     "nanogpt-30": "partly-unreduced:all:group=rank,reduced=0",

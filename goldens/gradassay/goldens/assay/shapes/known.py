@@ -32,13 +32,13 @@ def known_shapes(setting: Setting, *, stages: int, owners: bool) -> Iterator[Sha
         yield from (StageGeometric(base, rising) for base in bases for rising in (True, False))
     yield from (TokenWeighting(over, inverse) for over in ("unit", "rank", "micro") for inverse in (False, True))
     if owners:
-        yield from (OwnAgain(whole) for whole in (False, True))
         yield from (ReducedInPlace(twice) for twice in (False, True))
         inner: list[Shape] = [Uniform()]
         if layout.accum > 1:
             inner += [MicroStep(last=True), MicroStep(last=False)]
             inner += [Geometric(base, rising) for base in bases for rising in (True, False)]
         for group in ("rank", "ep", "replica"):
+            yield from (OwnAgain(group, whole) for whole in (False, True))
             yield from (Unreduced(group, shape) for shape in inner)
             for count in range(1, layout.accum):
                 for reduced in dict.fromkeys((tuple(range(count)), tuple(range(layout.accum - count, layout.accum)))):

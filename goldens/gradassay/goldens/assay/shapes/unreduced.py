@@ -11,7 +11,8 @@ from gradassay.goldens.assay.result import Pattern
 from gradassay.goldens.assay.shapes.protocol import Place, Setting, Shape, times
 from gradassay.goldens.layout import Layout
 
-_OWN = {"rank": "[r = owner]", "ep": "[r in owner's ep group]", "replica": "[r in owner's replica]"}
+OWN = {"rank": "[r = owner]", "ep": "[r in owner's ep group]", "replica": "[r in owner's replica]"}
+GROUP_BITS = {"rank": 0.0, "ep": 0.8, "replica": 1.2}
 
 
 def own_ranks(group: str, layout: Layout, owner: int) -> list[int]:
@@ -40,15 +41,15 @@ class Unreduced:
 
     @property
     def bits(self) -> float:
-        return 3.0 + {"rank": 0.0, "ep": 0.8, "replica": 1.2}[self.group] + self.inner.bits
+        return 3.0 + GROUP_BITS[self.group] + self.inner.bits
 
     def weights(self, setting: Setting, place: Place) -> NDArray[np.float64] | None:
-        mask = _own_mask(self.group, setting.layout, place)
+        mask = own_mask(self.group, setting.layout, place)
         inner = self.inner.weights(setting, place)
         return None if mask is None or inner is None else mask * inner
 
     def text(self, scale: str) -> str:
-        return times(self.inner.text(scale), _OWN[self.group])
+        return times(self.inner.text(scale), OWN[self.group])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,10 @@ class PartlyUnreduced:
 
     @property
     def bits(self) -> float:
-        group = {"rank": 0.0, "ep": 0.8, "replica": 1.2}[self.group]
-        return 3.0 + group + 0.7 * len(self.reduced) + 0.5 * self.averaged
+        return 3.0 + GROUP_BITS[self.group] + 0.7 * len(self.reduced) + 0.5 * self.averaged
 
     def weights(self, setting: Setting, place: Place) -> NDArray[np.float64] | None:
-        mask = _own_mask(self.group, setting.layout, place)
+        mask = own_mask(self.group, setting.layout, place)
         if mask is None or max(self.reduced) >= setting.layout.accum:
             return None
         weights = mask * (1.0 if self.averaged else setting.values[group_count(self.group)])
@@ -80,11 +80,11 @@ class PartlyUnreduced:
     def text(self, scale: str) -> str:
         steps = ",".join(map(str, self.reduced))
         inside = f"m in {{{steps}}}" if len(self.reduced) > 1 else f"m = {steps}"
-        rest = _OWN[self.group] if self.averaged else times(group_count(self.group), _OWN[self.group])
+        rest = OWN[self.group] if self.averaged else times(group_count(self.group), OWN[self.group])
         return times(scale, f"(1 if {inside} else {rest})")
 
 
-def _own_mask(group: str, layout: Layout, place: Place) -> NDArray[np.float64] | None:
+def own_mask(group: str, layout: Layout, place: Place) -> NDArray[np.float64] | None:
     """[dp, accum] of 1 on the owner's group; None without an owner, or where the group is everybody or a rank again."""
     if place.owner is None:
         return None

@@ -134,6 +134,7 @@ def page(results: Sequence[Result], *, seconds: str = "") -> str:
     good = sum(result.good for result in results)
     wrong = [f"- {result.trial}: {result.complaint}" for result in results if not result.good]
     parts = [_HEAD.format(seconds=seconds), "\n".join(rows), _cells(results)]
+    parts.append((CI / "faulty" / "live.md").read_text(encoding="utf-8"))
     parts.append("\n".join([f"{good} of {len(results)} trials are as they should be.", *wrong]))
     return "\n\n".join(part.strip() for part in parts) + "\n"
 

@@ -27,6 +27,8 @@ STRATEGIES: Mapping[str, str] = {
     "accelerate-fsdp2": "accelerate:fsdp2",
     "lightning-ddp": "lightning:ddp",
     "lightning-fsdp2": "lightning:fsdp2",
+    "torchtitan-fsdp2": "torchtitan:fsdp2",
+    "torchtitan-ddp": "torchtitan:ddp",
 }
 """Name -> module of this package and class in it."""
 

@@ -41,5 +41,7 @@ LIMITS: Mapping[str, Limits] = {
     "accelerate-fsdp2": Limits(experts=False, replicas=Replicas.SOME),
     "lightning-ddp": Limits(experts=False),
     "lightning-fsdp2": Limits(experts=False, not_dtypes=_WIDE),
+    "torchtitan-ddp": Limits(experts=False),
+    "torchtitan-fsdp2": Limits(replicas=Replicas.SOME),
 }
 """By name; a strategy that is not here takes every layout of data-parallel ranks without replicas, in every dtype."""

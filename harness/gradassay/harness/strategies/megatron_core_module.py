@@ -12,46 +12,13 @@ import contextlib
 import importlib
 import importlib.util
 import sys
-import types
 import warnings
-from collections.abc import Iterator
-from typing import Any
 
 from gradassay.goldens.errors import UsageError
 from gradassay.harness.strategies import cuda_stand_in
 from gradassay.harness.strategies.cuda_stand_in import COLLECTIVES, STREAMS, device
 from gradassay.harness.strategies.megatron_core_device import NAMES, SPLITS
-
-
-class _Anything:
-    """Whatever triton would have given while kernels are declared; decorators leave a function as it is."""
-
-    def __getattr__(self, name: str) -> _Anything:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        decorated = len(arguments) == 1 and callable(arguments[0]) and not options
-        return arguments[0] if decorated else self
-
-
-@contextlib.contextmanager
-def _without_triton() -> Iterator[None]:
-    """Makes triton importable for a while."""
-    # It asks whether triton is there, and must not see this.
-    importlib.import_module("torch._inductor.compile_fx")
-    package, language = (types.ModuleType(name) for name in ("triton", "triton.language"))
-    vars(package).update(__path__=[], __version__="0", language=language)
-    for module in (package, language):
-        vars(module)["__getattr__"] = lambda name: getattr(_Anything(), name)
-        sys.modules[module.__name__] = module
-    try:
-        yield
-    finally:
-        for module in (package, language):
-            del sys.modules[module.__name__]
-
+from gradassay.harness.strategies.triton_placeholder import without_triton
 
 _NEWEST_MODULE = "megatron.core.models.gpt.moe_module_specs"
 _MODULES = (
@@ -87,7 +54,7 @@ with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
         if _error.name != "triton":
             raise
         placeholders.append("triton")
-        with _without_triton():
+        with without_triton():
             for _name in _MODULES:
                 importlib.import_module(_name)
 

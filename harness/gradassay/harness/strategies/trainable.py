@@ -12,12 +12,17 @@ from gradassay.goldens.layout import Layout
 from gradassay.harness.capture.local import local_piece
 from gradassay.harness.capture.piece import Piece
 from gradassay.harness.strategies.protocol import Strategy
-from gradassay.harness.strategies.task import Task
+from gradassay.harness.strategies.task import Plan, Task
 
 
 def build(task: Task) -> nn.Module:
     """The task's model with float32 parameters (float64 in a float64 run)."""
-    return task.problem.build(torch.float64 if task.plan.dtype == "float64" else torch.float32, device=task.device)
+    return task.problem.build(precision(task.plan), device=task.device)
+
+
+def precision(plan: Plan) -> torch.dtype:
+    """The element type of trained parameters and of sums over ranks: float64 in a float64 run, else float32."""
+    return torch.float64 if plan.dtype == "float64" else torch.float32
 
 
 def pieces(

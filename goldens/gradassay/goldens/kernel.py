@@ -15,8 +15,8 @@ ROW = 64
 
 # Signs of eight neighbouring elements for every value of the byte that decides them.
 _SIGNS = np.array([[-1.0 if byte >> bit & 1 else 1.0 for bit in range(8)] for byte in range(256)])
-# Every bfloat16 as the float32 that it is: a table costs 256 KiB and no arithmetic on bits.
-_BFLOAT16 = (np.arange(65536, dtype=np.uint32) << np.uint32(16)).view(np.float32)
+_SIGN_BIT = np.uint64(1 << 63)
+_WORTH_A_BLOCK = 4
 
 
 def _load(values, position):
@@ -26,7 +26,9 @@ def _load(values, position):
 @overload(_load, inline="always")
 def _compile_load(values, position):  # noqa: ARG001
     if values.dtype == types.uint16:
-        return lambda values, position: np.float64(_BFLOAT16[values[position]])
+        return lambda values, position: np.float64(
+            np.uint32(np.uint32(values[position]) << np.uint32(16)).view(np.float32)
+        )
     return lambda values, position: np.float64(values[position])
 
 
@@ -79,6 +81,27 @@ def _largest(values, first, last):
     return largest if finite else np.inf
 
 
+@numba.njit(fastmath={"reassoc", "contract", "nsz"})
+def _rows(values, position, row, rows, buckets, largest):
+    """Adds whole rows as `_whole_row` does, with the largest magnitudes by element in largest [64]; returns the sum of
+    squares, which is not finite where an element is not (and nothing of the rest is of use then).
+    """
+    squares = 0.0
+    for place in range(rows):
+        hashed = mix(np.uint64(SEED) + np.uint64(row + place))
+        # An index that may be negative would count from the end, which no vector does.
+        first = np.uint64(position + ROW * place)
+        for element in range(ROW):
+            value = _load(values, first + np.uint64(element))
+            squares += value * value
+            # Bit operations that a compiler makes vectors of, where a table of signs would be gathered.
+            flip = (hashed << np.uint64(63 - element)) & _SIGN_BIT
+            buckets[element] += np.uint64(value.view(np.uint64) ^ flip).view(np.float64)
+            magnitude = abs(value)
+            largest[element] = magnitude if magnitude > largest[element] else largest[element]
+    return squares
+
+
 @numba.njit
 def _segment(values, runs, total, segment, sketch, totals):
     """Fills sketch[segment] and totals[segment]."""
@@ -96,6 +119,18 @@ def _segment(values, runs, total, segment, sketch, totals):
         before += runs[run, 1]
         element = begin
         while element < end:
+            rows = (end - element) >> 6
+            if element & 63 == 0 and rows >= _WORTH_A_BLOCK:
+                trial = buckets.copy()
+                by_element = np.zeros(ROW)
+                square = _rows(values, position, element >> 6, rows, trial, by_element)
+                if square < np.inf:
+                    buckets[:] = trial
+                    mine[0] += square
+                    mine[1] = max(mine[1], by_element.max())
+                    element += rows << 6
+                    position += rows << 6
+                    continue
             last = min(end, ((element >> 6) + 1) << 6)
             width = last - element
             whole = width == ROW

@@ -64,11 +64,9 @@ def measure_runs(values: NDArray[np.generic], runs: NDArray[np.int64], total: in
     from gradassay.goldens import kernel
 
     sketched, totals = kernel.measure_on_all_threads(values, runs, total)
+    squares, largest, nonfinite = zip(*totals.tolist(), strict=True)
     return Measurement(
-        sketch=sketched.reshape(BUCKETS),
-        norm2=float(totals[:, 0].sum()),
-        absmax=float(totals[:, 1].max()),
-        nonfinite=int(totals[:, 2].sum()),
+        sketch=sketched.reshape(BUCKETS), norm2=sum(squares), absmax=max(largest), nonfinite=int(sum(nonfinite))
     )
 
 
@@ -90,10 +88,22 @@ def _check(values: NDArray[np.generic], runs: NDArray[np.int64], total: int) -> 
         )
     if runs.ndim != 2 or runs.shape[1] != 2:
         raise ValueError(f"runs must be [n, 2], not {list(runs.shape)}")
-    if len(runs) and (runs.min() < 0 or (runs[:, 0] + runs[:, 1]).max() > total):
+    least, most, elements = extent_of(runs)
+    if least < 0 or most > total:
         raise ValueError(f"runs reach outside the parameter's {total} elements")
-    if int(runs[:, 1].sum()) != values.shape[0]:
-        raise ValueError(f"runs hold {int(runs[:, 1].sum())} elements, but there are {values.shape[0]} values")
+    if elements != values.shape[0]:
+        raise ValueError(f"runs hold {elements} elements, but there are {values.shape[0]} values")
+
+
+def extent_of(runs: NDArray[np.int64]) -> tuple[int, int, int]:
+    """Of runs [n, 2]: the least of their numbers, 0 at most; where the last of them ends; and how many elements they hold."""
+    if len(runs) == 1:
+        # As most are; numpy would take longer than the sketch of a small parameter.
+        first, length = runs[0].tolist()
+        return min(first, length, 0), first + length, length
+    if not len(runs):
+        return 0, 0, 0
+    return min(int(runs.min()), 0), int(runs.sum(axis=1).max()), int(runs[:, 1].sum())
 
 
 def _measure_elements(values: NDArray[np.generic], runs: NDArray[np.int64]) -> Measurement:

@@ -8,9 +8,10 @@ from gradassay.goldens.layout import Layout
 
 if TYPE_CHECKING:
     from gradassay.harness.problems import load_problem
+    from gradassay.harness.problems.module import ModuleProblem
     from gradassay.harness.recorder import Recorder
 
-__all__ = ["Layout", "Recorder", "load_problem"]
+__all__ = ["Layout", "ModuleProblem", "Recorder", "load_problem"]
 
 
 def __getattr__(name: str) -> Any:
@@ -19,6 +20,10 @@ def __getattr__(name: str) -> Any:
         from gradassay.harness.recorder import Recorder
 
         return Recorder
+    if name == "ModuleProblem":
+        from gradassay.harness.problems.module import ModuleProblem
+
+        return ModuleProblem
     if name == "load_problem":
         from gradassay.harness.problems import load_problem
 

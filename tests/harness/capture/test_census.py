@@ -102,7 +102,7 @@ def test_copies_are_compared_to_the_last_bit():
     other[7] = torch.nextafter(other[7], torch.tensor(100.0))
     census = _census([copies[0]], [whole("weight", other, numel=40, replica=1)], [copies[2]])
     assert census.disagree(0)
-    assert census.holders(0) == {0: 0, 1: 1, 2: 2}
+    assert census.holders(0) == {0: [0], 1: [1], 2: [2]}
 
 
 def test_copies_of_shards_are_compared_too():

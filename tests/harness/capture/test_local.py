@@ -34,9 +34,9 @@ def test_a_shard_of_rows_is_one_run():
 
 def test_a_plain_parameter_is_whole():
     parameter = torch.nn.Parameter(torch.zeros(3, 2))
-    assert local_piece("weight", parameter).values is None
+    assert local_piece("weight", parameter, None).values is None
     parameter.grad = torch.arange(6.0).reshape(3, 2)
-    piece = local_piece("weight", parameter, replica=2)
+    piece = local_piece("weight", parameter, parameter.grad, replica=2)
     assert piece.runs.tolist() == [[0, 6]]
     assert piece.replica == 2
     assert piece.values is not None

@@ -46,9 +46,14 @@ class Census:
         copies = [sorted(claim.digest for claim in claims) for claims in self.claims[index].values()]
         return any(copy != copies[0] for copy in copies)
 
-    def holders(self, index: int) -> dict[int, int]:
-        """Data-parallel rank -> number of the copy that it holds (a part of)."""
-        return {claim.dp_rank: claim.replica for claims in self.claims[index].values() for claim in claims}
+    def holders(self, index: int) -> dict[int, list[int]]:
+        """Data-parallel rank -> numbers of the copies that it holds (a part of): several where it is several ranks."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for claims in self.claims[index].values():
+            for claim in claims:
+                if claim.replica not in found[claim.dp_rank]:
+                    found[claim.dp_rank].append(claim.replica)
+        return found
 
     def shards(self, index: int) -> tuple[tuple[int, int, int], ...] | None:
         """(dp rank, first element, end) of copy 0, sorted by place; None for copies that one rank holds whole."""

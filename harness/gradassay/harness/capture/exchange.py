@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,6 +39,12 @@ class Exchange:
         padded[: len(table)] = table
         gathered = self._gather(torch.from_numpy(padded).to(self.device))
         return [rows.cpu().numpy()[: int(count)] for rows, count in zip(gathered, counts, strict=True)]
+
+    def documents(self, document: Any) -> list[Any]:
+        """Every rank's document, by rank: anything that JSON can hold."""
+        text = json.dumps(document).encode()
+        words = np.frombuffer(text.ljust(-(-len(text) // 8) * 8), dtype=np.int64).reshape(-1, 1)
+        return [json.loads(table.tobytes()) for table in self.tables(words)]
 
     def add(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The element-wise sum over ranks, on every rank."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,8 @@ from torch import Tensor
 
 from gradassay.goldens.errors import Incomplete
 from gradassay.goldens.header import Parameter
-from gradassay.goldens.sketch import Measurement, measure_runs
+from gradassay.goldens.sketch import Measurement, extent_of, measure_runs
+from gradassay.harness.capture.fingerprint import fingerprint
 from gradassay.harness.capture.piece import Piece
 
 
@@ -29,20 +31,26 @@ class Held:
     values: NDArray[np.generic] | None
 
     def digest(self) -> int:
-        """64 bits of the piece's place and bytes, as a signed integer."""
-        found = hashlib.blake2b(np.ascontiguousarray(self.runs).data, digest_size=8)
-        if self.values is not None:
-            found.update(np.ascontiguousarray(self.values).data)
-        return int.from_bytes(found.digest(), "little", signed=True)
+        """A number of the piece's place and bytes: checksums, since copies differ by accident and not on purpose."""
+        content = 0 if self.values is None else fingerprint(self.values)
+        return content ^ zlib.crc32(np.ascontiguousarray(self.runs).data)
 
     def measure(self) -> Measurement | None:
         """Sketch, sum of squares, largest magnitude and non-finite count; None where there is no gradient."""
         return None if self.values is None else measure_runs(self.values, self.runs, self.total)
 
 
-def held(pieces: list[Piece], parameters: tuple[Parameter, ...]) -> list[Held]:
-    """The pieces on the CPU, by parameter. Raises Incomplete for names and sizes that do not fit the problem."""
-    places = {parameter.name: index for index, parameter in enumerate(parameters)}
+def places_of(parameters: tuple[Parameter, ...]) -> dict[str, int]:
+    """Place of every parameter by name."""
+    return {parameter.name: index for index, parameter in enumerate(parameters)}
+
+
+def held(pieces: list[Piece], parameters: tuple[Parameter, ...], places: Mapping[str, int] | None = None) -> list[Held]:
+    """The pieces on the CPU, by parameter. Raises Incomplete for names and sizes that do not fit the problem.
+
+    places: `places_of(parameters)`, for those who ask often.
+    """
+    places = places_of(parameters) if places is None else places
     found = []
     for piece in pieces:
         index = places.get(piece.name)
@@ -52,16 +60,17 @@ def held(pieces: list[Piece], parameters: tuple[Parameter, ...]) -> list[Held]:
                 hint="map the model's own parameter names to the problem's canonical ones",
                 parameter=piece.name,
             )
-        elements, total = int(piece.runs[:, 1].sum()), parameters[index].numel
+        total = parameters[index].numel
+        least, most, elements = extent_of(piece.runs)
         if piece.values is not None and piece.values.numel() != elements:
             raise Incomplete(
                 f"{piece.name}: {piece.values.numel()} values for a piece of {elements} elements",
                 hint=f"its canonical shape is {list(parameters[index].shape)}",
                 parameter=piece.name,
             )
-        if elements and (piece.runs.min() < 0 or int(piece.runs.sum(axis=1).max()) > total):
+        if elements and (least < 0 or most > total):
             raise Incomplete(
-                f"{piece.name}: a piece reaches to element {int(piece.runs.sum(axis=1).max())} of {total}",
+                f"{piece.name}: a piece reaches to element {most} of {total}",
                 hint=f"its canonical shape is {list(parameters[index].shape)}",
                 parameter=piece.name,
             )

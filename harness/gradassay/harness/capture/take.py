@@ -37,9 +37,10 @@ def take(
 ) -> Taken:
     """The capture of all ranks' pieces; collective.
 
-    Sketch, norm2, absmax and nonfinite are those of copy 0. Where the copies of a parameter differ in any bit, its
-    rows of `rank_sketch` [dp, P, 1024] hold what each rank's copy sketches to; a copy spread over ranks stands in the
-    row of each of them. full: also add up the gradients themselves on rank 0. Raises Incomplete (see census.py).
+    Sketch, norm2, absmax and nonfinite are those of copy 0, or of one that is the same. Where the copies of a parameter
+    differ in any bit, its rows of `rank_sketch` [dp, P, 1024] hold what each rank's copy sketches to; a copy spread over
+    ranks stands in the row of each of them. full: also add up the gradients themselves on rank 0. Raises Incomplete (see
+    census.py).
     """
     own = held(pieces, parameters)
     census = take_census(own, parameters, dp_rank, exchange)
@@ -47,7 +48,9 @@ def take(
     count = len(parameters)
     sums = np.zeros((count, BUCKETS + 2 + exchange.size))
     for piece in own:
-        if piece.replica == 0 and (measured := piece.measure()) is not None:
+        # Copies that are alike are measured by different ranks, each a part of the parameters.
+        copies = 1 if census.disagree(piece.index) else len(census.claims[piece.index])
+        if piece.replica == piece.index % copies and (measured := piece.measure()) is not None:
             row = sums[piece.index]
             row[:BUCKETS] += measured.sketch
             row[BUCKETS : BUCKETS + 2] += (measured.norm2, measured.nonfinite)
@@ -89,8 +92,13 @@ def _copies(own: list[Held], census: Census, count: int, dp: int, exchange: Exch
     sketches = exchange.add(sketches)
     rows = np.zeros((dp, count, BUCKETS))
     for index in differing:
-        for dp_rank, replica in census.holders(index).items():
-            rows[dp_rank, index] = sketches[places[index, replica]]
+        first = sketches[places[index, 0]]
+        for dp_rank, replicas in census.holders(index).items():
+            copies = sketches[[places[index, replica] for replica in replicas]]
+            # A record has one row a dp rank. Of several tensor-parallel ranks' copies that is the one most unlike copy 0,
+            # but copy 0 itself beside the rows of others, which are compared with it.
+            alone = dp == 1 or 0 not in replicas
+            rows[dp_rank, index] = copies[np.argmax(np.linalg.norm(copies - first, axis=1))] if alone else first
     return rows
 
 

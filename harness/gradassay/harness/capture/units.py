@@ -10,7 +10,7 @@ from gradassay.goldens.header import Parameter
 from gradassay.goldens.record import Capture
 from gradassay.goldens.sketch import BUCKETS
 from gradassay.harness.capture.exchange import Exchange
-from gradassay.harness.capture.measured import held
+from gradassay.harness.capture.measured import held, places_of
 from gradassay.harness.capture.piece import Piece
 
 MOST_UNITS = 64
@@ -30,7 +30,7 @@ class UnitSketches:
     """
 
     def __init__(self, parameters: tuple[Parameter, ...], *, accum: int) -> None:
-        self._parameters = parameters
+        self._parameters, self._places = parameters, places_of(parameters)
         self._sketch = np.zeros((accum, len(parameters), BUCKETS))
         self._absmax = np.zeros(len(parameters))
         self._nonfinite = np.zeros(len(parameters), dtype=np.int64)
@@ -38,7 +38,7 @@ class UnitSketches:
 
     def add(self, pieces: Sequence[Piece], micro: int) -> None:
         """Adds what one backward pass gave for some parameters. Raises Incomplete for names and sizes that do not fit."""
-        for piece in held(list(pieces), self._parameters):
+        for piece in held(list(pieces), self._parameters, self._places):
             measured = piece.measure()
             if measured is not None:
                 self._sketch[micro, piece.index] += measured.sketch

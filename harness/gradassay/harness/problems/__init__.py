@@ -52,7 +52,7 @@ def _made(name: str, point: EntryPoint) -> Problem:
     except (ImportError, AttributeError) as error:
         raise UsageError(
             f"problem {name!r}: {point.value} cannot be imported ({error})",
-            hint="write module:function with a module that Python finds from here",
+            hint="write module:function with a module that Python finds; PYTHONPATH=. makes it look in this folder",
         ) from error
     problem: Problem = found() if callable(found) else found
     missing = [part for part in ("name", "digest", "parameters", "build", "losses") if not hasattr(problem, part)]

@@ -1,0 +1,95 @@
+"""A model in training on this rank, with what is captured of it and the ranks to do so with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import nn
+
+from gradassay.goldens.record import Capture
+from gradassay.harness.capture.change import UNIT_ROUNDOFF, changes, rounding
+from gradassay.harness.capture.copies import numbered
+from gradassay.harness.capture.exchange import Exchange
+from gradassay.harness.capture.models.protocol import Model
+from gradassay.harness.capture.moment.values import check_cleared, check_clipped, check_one_copy, check_reduced
+from gradassay.harness.capture.piece import Piece
+from gradassay.harness.capture.subject import Subject
+from gradassay.harness.capture.take import Taken, take
+from gradassay.harness.capture.units import UnitSketches
+from gradassay.harness.capture.watch import Watch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """model: this rank's. exchange: with all ranks. full: take the gradients themselves as well."""
+
+    model: Model
+    subject: Subject
+    exchange: Exchange
+    full: bool = False
+
+    def take(self, pieces: list[Piece]) -> Taken:
+        """The capture of all ranks' pieces by the model's own names; collective."""
+        return take(
+            numbered(self.subject.canonical(pieces), self.subject.parameters, self.exchange),
+            self.subject.parameters,
+            self.exchange,
+            dp_rank=self.model.place.dp_rank,
+            dp=self.model.place.layout.dp,
+            full=self.full,
+        )
+
+    def gradient(self, stage: str, *, scale: float, anyway: bool) -> Taken:
+        """The capture of the gradient divided by `scale`; raises WrongMoment for what does not look like it."""
+        pieces = [_divided(piece, scale) for piece in self.model.gradients()]
+        taken = self.take(pieces)
+        if not anyway:
+            dtype = self._coarsest(pieces)
+            check_cleared(taken.capture)
+            if self.model.place.layout.dp == 1:
+                check_one_copy(taken.capture, taken.parameters, dtype)
+            if self.model.reduced_by_script:
+                check_reduced(taken.capture, taken.parameters, dtype)
+            if stage == "reduced":
+                check_clipped(taken.capture, dtype)
+        return taken
+
+    def local(self, units: UnitSketches, *, scale: float) -> Capture:
+        """What was sketched of every micro-batch, divided by `scale` and by the model's own."""
+        scale *= self.model.loss_scale
+        capture = units.capture(self.exchange, dp_rank=self.model.place.dp_rank, dp=self.model.place.layout.dp)
+        assert capture.units is not None
+        return replace(
+            capture,
+            sketch=capture.sketch / scale,
+            norm2=capture.norm2 / scale**2,
+            absmax=capture.absmax / scale,
+            units=capture.units / scale,
+        )
+
+    def change(self, before: Sequence[Piece], learning_rate: float) -> Taken:
+        """What the parameters have lost since `before`, divided by the learning rate."""
+        after = self.model.weights()
+        taken = self.take(changes(before, after, learning_rate))
+        slack = rounding(after, self.take(after).capture.norm2, learning_rate)
+        return replace(taken, capture=replace(taken.capture, rounding=slack))
+
+    def watch(self, outer: nn.Module, *, sketch: bool) -> Watch:
+        """Watches a window of micro-batches from here on."""
+        accum = self.model.place.layout.accum
+        units = UnitSketches(self.subject.parameters, accum=accum) if sketch else None
+        return Watch(outer, self.model, accum=accum, units=units, canonical=self.subject.canonical)
+
+    def _coarsest(self, pieces: Sequence[Piece]) -> torch.dtype:
+        """The element type of any rank's gradients that rounds most; collective."""
+        known = sorted(UNIT_ROUNDOFF, key=UNIT_ROUNDOFF.__getitem__)
+        own = [known.index(piece.values.dtype) for piece in pieces if piece.values is not None]
+        tables = self.exchange.tables(np.array([[max(own, default=0)]], dtype=np.int64))
+        return known[max(int(table[0, 0]) for table in tables)]
+
+
+def _divided(piece: Piece, scale: float) -> Piece:
+    return piece if scale == 1 or piece.values is None else replace(piece, values=piece.values / scale)

@@ -1,6 +1,6 @@
 """A problem of one's own model, data and loss; whatever trains it can be compared with its golden.
 
-1. cd examples; export PYTHONPATH=.
+1. cd examples
 2. gradassay golden build own_problem:regression
 3. gradassay record own_problem:regression --strategy fsdp2 --dp 2 --accum 2 --out run.safetensors
 4. gradassay diff golden:regression.float32 run.safetensors

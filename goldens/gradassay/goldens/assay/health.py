@@ -102,7 +102,7 @@ def _copies(evidence: Evidence, index: int) -> np.ndarray | None:
         return None
     rows = evidence.copies[:, index]
     held = rows[np.any(rows != 0, axis=1)]
-    return held if len(held) > 1 else None
+    return held if len(held) else None
 
 
 def _distance(

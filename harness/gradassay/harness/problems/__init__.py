@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from gradassay.goldens.errors import UsageError
 from gradassay.harness.problems.catalogue import dense_tiny, moe_small, moe_tiny, ragged_tiny
@@ -38,6 +40,9 @@ def load_problem(name: str) -> Problem:
         if point.name == name:
             return _made(name, point)
     if _REFERENCE.fullmatch(name):
+        # As for a script that is run from here: the command itself lies elsewhere.
+        if str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))
         return _made(name, EntryPoint(name=name, value=name, group=GROUP))
     raise UsageError(
         f"no problem is called {name!r}",
@@ -52,7 +57,7 @@ def _made(name: str, point: EntryPoint) -> Problem:
     except (ImportError, AttributeError) as error:
         raise UsageError(
             f"problem {name!r}: {point.value} cannot be imported ({error})",
-            hint="write module:function with a module that Python finds; PYTHONPATH=. makes it look in this folder",
+            hint="write module:function with a module that Python finds from here",
         ) from error
     problem: Problem = found() if callable(found) else found
     missing = [part for part in ("name", "digest", "parameters", "build", "losses") if not hasattr(problem, part)]

@@ -10,6 +10,7 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+# Before the stand-in, whose functions it would take for torch's own.
 from gradassay.harness.strategies import cuda_stand_in
 from gradassay.harness.strategies.cuda_stand_in import COLLECTIVES, STREAMS, device
 

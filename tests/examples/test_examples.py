@@ -101,6 +101,15 @@ def test_accelerate(tmp_path: Path, release: str):
 
 @pytest.mark.frameworks
 @pytest.mark.slow
+def test_lightning(tmp_path: Path):
+    record = run("with_lightning.py", tmp_path / "run", environment=framework("lightning", "2.6.6"))
+    assert (record.header.framework.name, record.header.framework.version) == ("lightning", "2.6.6")
+    assert record.header.layout == Layout(dp=2, accum=2)
+    assert error(record) < 1e-6
+
+
+@pytest.mark.frameworks
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("release", "arguments", "verdict"),
     [

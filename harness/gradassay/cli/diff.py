@@ -16,13 +16,13 @@ def diff(
     a: Annotated[
         str,
         typer.Argument(
-            metavar="A", help="A golden or record: file, folder, run:ID, golden:NAME[@approved|@vN], mlflow:RUN_ID."
+            metavar="A", help="A golden or record: file, folder, run:ID, golden:NAME, golden:NAME@v3, mlflow:RUN_ID."
         ),
     ],
     b: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[B]...",
+            metavar="B",
             help="What to compare with it; several are explained jointly. Without it, A is a record with its own units.",
         ),
     ] = None,

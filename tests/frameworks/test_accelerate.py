@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gradassay.goldens.errors import CellFailed
+from gradassay.goldens.errors import UsageError
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import read_record
 
@@ -109,9 +109,9 @@ def test_bfloat16_output_of_fsdp2_rounds_the_division_by_the_accumulation_steps(
 
 
 def test_what_a_release_lacks_is_said(run: Run) -> None:
-    with pytest.raises(CellFailed, match="has no replicas of shards"):
+    with pytest.raises(UsageError, match="has no replicas of shards"):
         run("accelerate==1.6.0", "accelerate-fsdp2", "moe-tiny", "dp4.replicate2")
-    with pytest.raises(CellFailed, match="runs comm_hook = bf16 with nccl only"):
+    with pytest.raises(UsageError, match="runs comm_hook = bf16 with nccl only"):
         run(NEWEST, "accelerate-ddp", "moe-tiny", "dp2", comm_hook="bf16")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gradassay.goldens.errors import CellFailed
+from gradassay.goldens.errors import UsageError
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import read_record
 
@@ -153,7 +153,7 @@ def test_the_record_names_what_stood_in(run: Run) -> None:
 
 
 def test_what_cannot_run_is_said(run: Run) -> None:
-    with pytest.raises(CellFailed, match=r"0\.15\.3 has no reduce_scatter_with_fp32_accumulation"):
+    with pytest.raises(UsageError, match=r"0\.15\.3 has no reduce_scatter_with_fp32_accumulation"):
         run(OLDER, "megatron-ddp", "moe-tiny", "dp2", **SHARDED, **ACCURATE)
-    with pytest.raises(CellFailed, match="terms of the loss cannot be changed"):
+    with pytest.raises(UsageError, match="terms of the loss cannot be changed"):
         run(OLDER, "megatron-ddp", "moe-tiny", "dp2", function="megatron_core_ranks:with_other_terms")

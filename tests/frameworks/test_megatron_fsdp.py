@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gradassay.goldens.errors import CellFailed
+from gradassay.goldens.errors import UsageError
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import read_record
 
@@ -210,5 +210,5 @@ def test_record_names_the_stand_in_and_the_convention(run: Run) -> None:
 def test_what_a_release_lacks_is_said(
     run: Run, release: str, problem: str, layout: str, options: dict[str, str], words: str
 ) -> None:
-    with pytest.raises(CellFailed, match=words):
+    with pytest.raises(UsageError, match=words):
         run(release, STRATEGY, problem, layout, **options)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Build, list, show, approve, fetch and check goldens.", no_args_is_help=True)
 
-Ref = Annotated[str, typer.Argument(metavar="REF", help="A golden file, or golden:NAME or golden:NAME@v3 of the store.")]
+Ref = Annotated[
+    str, typer.Argument(metavar="REF", help="A golden file, or golden:NAME or golden:NAME@v3 of the store.")
+]
 
 
 @app.command("list")

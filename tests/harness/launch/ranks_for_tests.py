@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+from gradassay.goldens.errors import UsageError
 from gradassay.harness.cell import Cell
 
 
@@ -57,6 +58,12 @@ def raises(cell: Cell, out: Path) -> None:
     """Rank 1 raises while the others wait for it."""
     _meet_and_wait((1,))
     raise ValueError("the wrong gradient on purpose")
+
+
+def refuses(cell: Cell, out: Path) -> None:
+    """Rank 1 finds only on the rank that the cell makes no sense, while the others wait for it."""
+    _meet_and_wait((1,))
+    raise UsageError("this release has no option 'banana'", hint="leave banana out")
 
 
 def exits(cell: Cell, out: Path) -> None:

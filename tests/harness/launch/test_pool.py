@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gradassay.goldens.errors import CellFailed
+from gradassay.goldens.errors import CellFailed, UsageError
 from gradassay.harness.launch import Outcome, Pool, Task
 
 pytestmark = pytest.mark.dist
@@ -72,6 +72,16 @@ def test_names_the_rank_that_failed_first(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["next.json"]
     with pytest.raises(CellFailed, match=f"rank {rank}: .*{reason}"):
         failed.require()
+
+
+def test_ranks_that_refuse_a_cell_are_a_usage_error(
+    warm_pool: Pool, task: Make, left_over: Callable[[], list[int]]
+) -> None:
+    outcome = _only(warm_pool, task("refuses"))
+    with pytest.raises(UsageError, match="this release has no option 'banana'") as raised:
+        outcome.require()
+    assert raised.value.hint == "leave banana out"
+    assert left_over() == []
 
 
 def test_a_hanging_rank_is_found_at_the_deadline(

@@ -9,8 +9,9 @@ from typing import Any
 from torch import Tensor
 
 from gradassay.goldens.header import Framework
-from gradassay.harness.capture.piece import Piece, stretch, whole
+from gradassay.harness.capture.piece import Piece
 from gradassay.harness.strategies.clipping import clip_pieces
+from gradassay.harness.strategies.megatron_fsdp_slices import held
 from gradassay.harness.strategies.task import Task
 
 
@@ -55,29 +56,11 @@ class Training:
         self.optimizer.zero_grad()
 
     def _pieces(self, values: Callable[[Any], Tensor | None]) -> list[Piece]:
-        buffer = self.model.param_and_grad_buffer
-        found = []
-        for name, parameter in buffer.optimizer_named_parameters:
-            group = buffer.parameter_groups[buffer.param_to_param_group[parameter.orig_param]]
-            if parameter.requires_grad:
-                held = values(parameter)
-                found.append(self._piece(name, group, parameter.orig_param, None if held is None else _local(held)))
-        return found
-
-    def _piece(self, name: str, group: Any, original: Tensor, values: Tensor | None) -> Piece:
-        """The package keeps the parameters of a group one after another in a buffer, and cuts that into even shards."""
-        layout, ranks = self.task.layout, self.task.ranks
-        gradients, configuration = group.main_grad_buffer, self.model.ddp_config
-        if configuration.data_parallel_sharding_strategy == "no_shard":
-            replica = ranks.edp_rank if group.is_expert_param else ranks.dp_rank
-            return whole(name, values, numel=original.numel(), replica=replica)
-        start, end = gradients._get_item_slice_in_shard(gradients.param_idx[original])
-        spread = configuration.outer_dp_sharding_strategy != "no_shard"
-        replica = 0 if spread else ranks.dp_rank // (layout.dp // layout.replicate)
-        return stretch(name, values, start=start, length=end - start, replica=replica)
-
-
-def _local(tensor: Any) -> Tensor:
-    """The elements that this rank holds, flattened, in place."""
-    local: Tensor = getattr(tensor, "_local_tensor", tensor)
-    return local.detach().reshape(-1)
+        ranks = self.task.ranks
+        return held(
+            self.model,
+            values,
+            self.task.layout,
+            dp_rank=ranks.dp_rank,
+            copy=lambda expert: ranks.edp_rank if expert else ranks.dp_rank,
+        )

@@ -12,7 +12,8 @@ from gradassay.harness.capture.models.place import Place
 from gradassay.harness.capture.models.plain import hooked
 from gradassay.harness.capture.models.protocol import Own, See
 from gradassay.harness.capture.moment.sign import Sign
-from gradassay.harness.capture.piece import Piece, stretch, whole
+from gradassay.harness.capture.piece import Piece
+from gradassay.harness.strategies.megatron_fsdp_slices import held, trained
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +53,10 @@ class MegatronFsdp:
             Own(
                 name=name,
                 shape=tuple(parameter.orig_param.shape),
-                expert=bool(self._group(parameter).is_expert_param),
+                expert=bool(group.is_expert_param),
                 tensor=parameter,
             )
-            for name, parameter in self._named()
+            for name, parameter, group in trained(self.wrapper)
         ]
 
     def gradients(self) -> list[Piece]:
@@ -72,36 +73,13 @@ class MegatronFsdp:
 
     def watch(self, see: See) -> list[Any]:
         """Hooks on the parameters that autograd sees."""
-        trained = dict(self._named())
+        names = {name for name, _, _ in trained(self.wrapper)}
         return [
             hooked(name, parameter, self.place, see)
             for name, parameter in self.wrapper.raw_param.items()
-            if name in trained
+            if name in names
         ]
 
-    def _named(self) -> list[tuple[str, Any]]:
-        found = self.wrapper.param_and_grad_buffer.optimizer_named_parameters
-        return [(name, parameter) for name, parameter in found if parameter.requires_grad]
-
-    def _group(self, parameter: Any) -> Any:
-        buffer = self.wrapper.param_and_grad_buffer
-        return buffer.parameter_groups[buffer.param_to_param_group[parameter.orig_param]]
-
     def _pieces(self, values: Callable[[Any], Tensor | None]) -> list[Piece]:
-        found = []
-        for name, parameter in self._named():
-            tensor = values(parameter)
-            local = None if tensor is None else getattr(tensor, "_local_tensor", tensor).detach().reshape(-1)
-            found.append(self._piece(name, parameter, local))
-        return found
-
-    def _piece(self, name: str, parameter: Any, values: Tensor | None) -> Piece:
-        original, configuration = parameter.orig_param, self.wrapper.ddp_config
-        if configuration.data_parallel_sharding_strategy == "no_shard":
-            return whole(name, values, numel=original.numel(), replica=self.place.rank)
-        gradients = self._group(parameter).main_grad_buffer
-        start, end = gradients._get_item_slice_in_shard(gradients.param_idx[original])
-        layout = self.place.layout
-        spread = configuration.outer_dp_sharding_strategy != "no_shard"
-        replica = 0 if spread else self.place.dp_rank // (layout.dp // layout.replicate)
-        return stretch(name, values, start=start, length=end - start, replica=replica)
+        place = self.place
+        return held(self.wrapper, values, place.layout, dp_rank=place.dp_rank, copy=lambda _expert: place.rank)

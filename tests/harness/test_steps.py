@@ -33,7 +33,8 @@ def trained(*, untrained: str = "", halved: bool = False, max_norm: float = CELL
     are halved after the backward passes. max_norm: what the step clips to, whatever the record says.
     """
     problem = load_problem(CELL.problem)
-    units = UnitSketches(problem.parameters, accum=LAYOUT.accum)
+    exchange = Exchange(group=None, device=torch.device("cpu"))
+    units = UnitSketches(problem.parameters, exchange, accum=LAYOUT.accum)
     plan = Plan(problem=problem, layout=LAYOUT, learning_rate=CELL.learning_rate, max_norm=CELL.max_norm)
     task = Task(
         plan=plan,
@@ -50,7 +51,7 @@ def trained(*, untrained: str = "", halved: bool = False, max_norm: float = CELL
     steps = Steps(
         cell=CELL,
         parameters=problem.parameters,
-        exchange=Exchange(group=None, device=task.device),
+        exchange=exchange,
         dp_rank=0,
         units=units,
     )

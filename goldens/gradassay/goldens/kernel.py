@@ -1,6 +1,8 @@
-"""The CPU kernel of sketch spec v1: one pass over memory, parallel over the sixteen segments."""
+"""The CPU kernel of sketch spec v1: one pass over memory, the sixteen segments shared among threads."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numba
 import numpy as np
@@ -8,28 +10,19 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from gradassay.goldens import threads
+
 SEED = 0x601DA55A
 SEGMENTS = 16
-WORTH_THREADS = 1 << 18
 ROW = 64
+WORTH_THREADS = 1 << 21
 
-# Signs of eight neighbouring elements for every value of the byte that decides them.
-_SIGNS = np.array([[-1.0 if byte >> bit & 1 else 1.0 for bit in range(8)] for byte in range(256)])
+# As many rows as the caches closest to a core hold while they are read three times.
+_BLOCK = 32
 _SIGN_BIT = np.uint64(1 << 63)
-_WORTH_A_BLOCK = 4
-
-
-def _load(values, position):
-    """The element as float64, whatever it is stored as; compiled by the overload below."""
-
-
-@overload(_load, inline="always")
-def _compile_load(values, position):  # noqa: ARG001
-    if values.dtype == types.uint16:
-        return lambda values, position: np.float64(
-            np.uint32(np.uint32(values[position]) << np.uint32(16)).view(np.float32)
-        )
-    return lambda values, position: np.float64(values[position])
+_SIGN_BIT_32 = np.uint32(1 << 31)
+_BELOW_SIGN_32 = np.uint32((1 << 31) - 1)
+_INFINITY_32 = np.uint32(0x7F800000)
 
 
 @numba.njit(inline="always")
@@ -41,9 +34,31 @@ def mix(z):
     return z ^ (z >> np.uint64(31))
 
 
+def _bits(values, position):
+    """An element's bits as float32, of float32 or of the upper half of one; compiled by the overload below."""
+
+
+@overload(_bits, inline="always")
+def _compile_bits(values, position):  # noqa: ARG001
+    if values.dtype == types.uint16:
+        return lambda values, position: np.uint32(np.uint32(values[position]) << np.uint32(16))
+    return lambda values, position: np.float32(values[position]).view(np.uint32)
+
+
+def _load(values, position):
+    """The element as float64, whatever it is stored as; compiled by the overload below."""
+
+
+@overload(_load, inline="always")
+def _compile_load(values, position):  # noqa: ARG001
+    if values.dtype == types.uint16:
+        return lambda values, position: np.float64(_bits(values, position).view(np.float32))
+    return lambda values, position: np.float64(values[position])
+
+
 @numba.njit(inline="always")
-def _partial_row(values, position, first, last, buckets, totals):
-    """Adds elements [first, last) of one row, the first of which is values[position]."""
+def _part_of_row(values, position, first, last, buckets, totals):
+    """Adds elements [first, last) of one row, the first of which is values[position], finite or not."""
     hashed = mix(np.uint64(SEED) + np.uint64(first >> 6))
     for element in range(first, last):
         bucket = element & 63
@@ -58,129 +73,139 @@ def _partial_row(values, position, first, last, buckets, totals):
 
 
 @numba.njit(inline="always", fastmath={"reassoc", "contract", "nsz"})
-def _whole_row(values, position, row, buckets, squares):
-    """Adds the 64 elements of a row; squares [8] collects sums of squares by lane."""
-    hashed = mix(np.uint64(SEED) + np.uint64(row))
-    for byte in range(8):
-        signs = _SIGNS[(hashed >> np.uint64(8 * byte)) & np.uint64(255)]
-        for lane in range(8):
-            value = _load(values, position + 8 * byte + lane)
-            buckets[8 * byte + lane] += value * signs[lane]
-            squares[lane] += value * value
-
-
-@numba.njit(inline="always")
-def _largest(values, first, last):
-    """The largest magnitude of values[first:last], infinite where one of them is not finite."""
-    largest = np.float64(0.0)
-    finite = True
-    for position in range(first, last):
-        magnitude = abs(_load(values, position))
-        finite &= magnitude < np.inf
-        largest = max(largest, magnitude)
-    return largest if finite else np.inf
-
-
-@numba.njit(fastmath={"reassoc", "contract", "nsz"})
-def _rows(values, position, row, rows, buckets, largest):
-    """Adds whole rows as `_whole_row` does, with the largest magnitudes by element in largest [64]; returns the sum of
-    squares, which is not finite where an element is not (and nothing of the rest is of use then).
-    """
+def _squares(values, first, elements):
+    """The sum of squares of values[first : first + elements]."""
     squares = 0.0
-    for place in range(rows):
-        hashed = mix(np.uint64(SEED) + np.uint64(row + place))
-        # An index that may be negative would count from the end, which no vector does.
-        first = np.uint64(position + ROW * place)
-        for element in range(ROW):
-            value = _load(values, first + np.uint64(element))
-            squares += value * value
-            # Bit operations that a compiler makes vectors of, where a table of signs would be gathered.
-            flip = (hashed << np.uint64(63 - element)) & _SIGN_BIT
-            buckets[element] += np.uint64(value.view(np.uint64) ^ flip).view(np.float64)
-            magnitude = abs(value)
-            largest[element] = magnitude if magnitude > largest[element] else largest[element]
+    for element in range(elements):
+        value = _load(values, first + np.uint64(element))
+        squares += value * value
     return squares
 
 
+def _add_rows(values, first, row, rows, buckets):
+    """Adds whole rows, the first of which is values[first:]; signs are bits, since compilers make vectors of that."""
+
+
+@overload(_add_rows, inline="always")
+def _compile_add_rows(values, first, row, rows, buckets):  # noqa: ARG001
+    def add(values, first, row, rows, buckets):
+        for place in range(rows):
+            hashed = mix(np.uint64(SEED) + np.uint64(row + place))
+            for element in range(ROW):
+                flip = (hashed << np.uint64(63 - element)) & _SIGN_BIT
+                value = _load(values, first + np.uint64(ROW * place + element))
+                buckets[element] += np.uint64(value.view(np.uint64) ^ flip).view(np.float64)
+
+    def add_32(values, first, row, rows, buckets):
+        # Twice as many signs fit into a vector before the values are widened.
+        for place in range(rows):
+            hashed = mix(np.uint64(SEED) + np.uint64(row + place))
+            for half in range(2):
+                signs = np.uint32(hashed >> np.uint64(32 * half))
+                start = first + np.uint64(ROW * place + 32 * half)
+                for element in range(32):
+                    flip = (signs << np.uint32(31 - element)) & _SIGN_BIT_32
+                    value = np.uint32(_bits(values, start + np.uint64(element)) ^ flip).view(np.float32)
+                    buckets[32 * half + element] += np.float64(value)
+
+    return add if values.dtype == types.float64 else add_32
+
+
+def _largest(values, first, elements):
+    """The largest magnitude of values[first : first + elements], infinite where one of them is not finite."""
+
+
+@overload(_largest, inline="always")
+def _compile_largest(values, first, elements):  # noqa: ARG001
+    def largest(values, first, elements):
+        found = 0.0
+        finite = True
+        for element in range(elements):
+            magnitude = abs(values[first + np.uint64(element)])
+            finite &= magnitude < np.inf
+            found = max(found, magnitude)
+        return found if finite else np.inf
+
+    def largest_32(values, first, elements):
+        # Magnitudes are ordered as their bits are, with infinity and then NaN at the end.
+        found = np.uint32(0)
+        for element in range(elements):
+            found = max(found, np.uint32(_bits(values, first + np.uint64(element)) & _BELOW_SIGN_32))
+        return np.float64(np.uint32(found).view(np.float32)) if found < _INFINITY_32 else np.inf
+
+    return largest if values.dtype == types.float64 else largest_32
+
+
+@numba.njit(fastmath={"reassoc", "contract", "nsz"})
+def _rows(values, position, row, rows, buckets, totals):
+    """Adds whole rows; returns how many, less than all of them where the next block has an element that is not finite."""
+    trial = np.empty(ROW)
+    done = 0
+    while done < rows:
+        block = min(_BLOCK, rows - done)
+        # An index that may be negative would count from the end, which no vector does.
+        first = np.uint64(position + ROW * done)
+        # The pass that computes most comes first, while the block comes from memory.
+        trial[:] = buckets
+        _add_rows(values, first, row + done, block, trial)
+        largest = _largest(values, first, ROW * block)
+        if largest == np.inf:
+            return done
+        buckets[:] = trial
+        totals[0] += _squares(values, first, ROW * block)
+        totals[1] = max(totals[1], largest)
+        done += block
+    return done
+
+
 @numba.njit
-def _segment(values, runs, total, segment, sketch, totals):
-    """Fills sketch[segment] and totals[segment]."""
+def _segment(values, runs, total, segment, buckets, totals):
+    """Fills buckets [64] and totals [3] of one segment."""
     rows = (total + 63) // 64
     low = 64 * (rows * segment // SEGMENTS)
     high = min(total, 64 * (rows * (segment + 1) // SEGMENTS))
-    buckets = np.zeros(ROW)
-    mine = np.zeros(3)
-    squares = np.zeros(8)
     before = 0
     for run in range(runs.shape[0]):
-        begin = max(runs[run, 0], low)
+        element = max(runs[run, 0], low)
         end = min(runs[run, 0] + runs[run, 1], high)
-        position = before + begin - runs[run, 0]
+        position = before + element - runs[run, 0]
         before += runs[run, 1]
-        element = begin
         while element < end:
-            rows = (end - element) >> 6
-            if element & 63 == 0 and rows >= _WORTH_A_BLOCK:
-                trial = buckets.copy()
-                by_element = np.zeros(ROW)
-                square = _rows(values, position, element >> 6, rows, trial, by_element)
-                if square < np.inf:
-                    buckets[:] = trial
-                    mine[0] += square
-                    mine[1] = max(mine[1], by_element.max())
-                    element += rows << 6
-                    position += rows << 6
-                    continue
-            last = min(end, ((element >> 6) + 1) << 6)
-            width = last - element
-            whole = width == ROW
-            if whole:
-                largest = _largest(values, position, position + width)
-                whole = largest < np.inf
-                if whole:
-                    mine[1] = max(mine[1], largest)
-                    _whole_row(values, position, element >> 6, buckets, squares)
-            if not whole:
-                _partial_row(values, position, element, last, buckets, mine)
-            element = last
-            position += width
-    for lane in range(8):
-        mine[0] += squares[lane]
-    sketch[segment] = buckets
-    totals[segment] = mine
+            added = 0
+            if element & 63 == 0:
+                added = _rows(values, position, element >> 6, (end - element) >> 6, buckets, totals) << 6
+            if added == 0:
+                # The ends of a run, or a block with an element that is not finite: up to the end of the row.
+                added = min(end, ((element >> 6) + 1) << 6) - element
+                _part_of_row(values, position, element, element + added, buckets, totals)
+            element += added
+            position += added
 
 
-@numba.njit(parallel=True, cache=True)
-def measure_signed(values, runs, total):
-    """The sketch [16, 64] and per-segment [16, 3] sum of squares, largest magnitude and non-finite count, total > 1024.
+@numba.njit(cache=True, nogil=True)
+def measure_segments(values, runs, total, first, last, sketch, totals):
+    """Fills sketch [16, 64] and totals [16, 3] (sum of squares, largest magnitude, non-finite count) of segments
+    [first, last), given as zeros, for total > 1024.
 
-    values: 1-D float32 or float64, the runs' elements one after the other. runs: [n, 2] int64 first element and length.
+    values: 1-D float32, float64 or bfloat16 bits, the runs' elements one after the other. runs: [n, 2] int64 first element
+    and length.
     """
-    sketch = np.zeros((SEGMENTS, ROW))
-    totals = np.zeros((SEGMENTS, 3))
-    for segment in numba.prange(SEGMENTS):
-        _segment(values, runs, total, segment, sketch, totals)
-    return sketch, totals
+    for segment in range(first, last):
+        _segment(values, runs, total, segment, sketch[segment], totals[segment])
 
 
-@numba.njit(cache=True)
-def measure_serially(values, runs, total):
-    """As `measure_signed`, on one thread: loads in less time, and may be loaded before a fork."""
-    sketch = np.zeros((SEGMENTS, ROW))
-    totals = np.zeros((SEGMENTS, 3))
-    for segment in range(SEGMENTS):
-        _segment(values, runs, total, segment, sketch, totals)
-    return sketch, totals
-
-
-def measure_on_all_threads(
+def measure(
     values: NDArray[np.generic], runs: NDArray[np.int64], total: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """`measure_signed`, or `measure_serially` where numba may use one thread only (NUMBA_NUM_THREADS=1) or where waking
-    threads costs more than they save.
-    """
-    # Asking numba.get_num_threads() would start the threads.
-    alone = numba.config.NUMBA_NUM_THREADS == 1 or values.shape[0] < WORTH_THREADS  # type: ignore[attr-defined]
-    kernel = measure_serially if alone else measure_signed
-    sketch, totals = kernel(values, runs, total)
+    """The sketch [16, 64] and the totals [16, 3] of all segments, on as many threads as are worth waking."""
+    sketch, totals = np.zeros((SEGMENTS, ROW)), np.zeros((SEGMENTS, 3))
+    parts = threads.count() if values.shape[0] >= WORTH_THREADS else 1
+    if parts == 1:
+        measure_segments(values, runs, total, 0, SEGMENTS, sketch, totals)
+    else:
+        bounds = [SEGMENTS * part // parts for part in range(parts + 1)]
+        threads.each(
+            lambda first, last: measure_segments(values, runs, total, first, last, sketch, totals),
+            pairwise(bounds),
+        )
     return sketch, totals

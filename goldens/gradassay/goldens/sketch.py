@@ -63,7 +63,7 @@ def measure_runs(values: NDArray[np.generic], runs: NDArray[np.int64], total: in
         return _measure_elements(values, runs)
     from gradassay.goldens import kernel
 
-    sketched, totals = kernel.measure_on_all_threads(values, runs, total)
+    sketched, totals = kernel.measure(values, runs, total)
     squares, largest, nonfinite = zip(*totals.tolist(), strict=True)
     return Measurement(
         sketch=sketched.reshape(BUCKETS), norm2=sum(squares), absmax=max(largest), nonfinite=int(sum(nonfinite))

@@ -36,7 +36,7 @@ class Steps:
         for step in range(1, self.cell.steps + 1):
             session.accumulate()
             if self.units is not None:
-                local = self.units.capture(self.exchange, dp_rank=self.dp_rank, dp=self.cell.layout.dp)
+                local = self.units.capture()
                 self.captures[StageStep(stage="local", step=step)] = local
             self._reduced(session, step)
             if self.cell.max_norm:

@@ -73,7 +73,13 @@ def _run(cell: Cell, plan: Plan, device: torch.device, out: Path, interference: 
         interference=interference or _interference(cell, plan, ranks.dp_rank),
     )
     if "local" in cell.stages:
-        steps.units = UnitSketches(plan.problem.parameters, accum=cell.layout.accum)
+        steps.units = UnitSketches(
+            plan.problem.parameters,
+            steps.exchange,
+            accum=cell.layout.accum,
+            dp_rank=ranks.dp_rank,
+            dp=cell.layout.dp,
+        )
     task = Task(
         plan=plan,
         ranks=ranks,
@@ -146,7 +152,6 @@ def _process_group(cell: Cell) -> Iterator[torch.device]:
         torch.cuda.set_device(device)
     else:
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-        os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield device

@@ -19,13 +19,13 @@ ALONE = Exchange(group=None, device=torch.device("cpu"))
 
 
 def test_units_are_kept_apart_and_averaged_over_ranks() -> None:
-    units = UnitSketches(PARAMETERS, accum=2)
+    units = UnitSketches(PARAMETERS, ALONE, accum=2, dp_rank=1, dp=2)
     first, second = torch.randn(2560), torch.randn(2560)
     units.add([whole("up", first, numel=2560)], 0)
     units.add([stretch("up", second[:1000], start=0, length=1000)], 1)
     units.add([stretch("up", second[1000:], start=1000, length=1560)], 1)
     units.add([whole("scale", torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, float("inf"), 7.0]), numel=7)], 1)
-    capture = units.capture(ALONE, dp_rank=1, dp=2)
+    capture = units.capture()
     assert capture.units is not None
     assert capture.units.shape == (4, 2, 1024)
     assert not capture.units[[0, 2]].any()
@@ -34,14 +34,14 @@ def test_units_are_kept_apart_and_averaged_over_ranks() -> None:
     np.testing.assert_allclose(capture.sketch[0], (capture.units[1, 0] + capture.units[3, 0]) / 2)
     assert capture.nonfinite.tolist() == [0, 1]
     assert capture.present.tolist() == [1, 1]
-    again = units.capture(ALONE, dp_rank=0, dp=1)
+    again = units.capture()
     assert not again.sketch.any()
     assert again.present.tolist() == [0, 0]
 
 
 def test_what_is_no_parameter_is_refused() -> None:
     with pytest.raises(Incomplete, match="'down'"):
-        UnitSketches(PARAMETERS, accum=1).add([whole("down", torch.ones(3), numel=3)], 0)
+        UnitSketches(PARAMETERS, ALONE, accum=1).add([whole("down", torch.ones(3), numel=3)], 0)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_neighbours_are_added_up_where_units_would_be_many(dp: int, accum: int, 
 
 
 def test_groups_of_ranks_hold_their_sum() -> None:
-    units = UnitSketches(PARAMETERS, accum=4)
+    units = UnitSketches(PARAMETERS, ALONE, accum=4, dp_rank=50, dp=96)
     units.add([whole("scale", torch.ones(7), numel=7)], 3)
-    capture = units.capture(ALONE, dp_rank=50, dp=96)
+    capture = units.capture()
     assert capture.units is not None
     assert np.argwhere(capture.units[:, 1].any(axis=1)).tolist() == [[3 * 16 + 50 // 6]]

@@ -60,7 +60,9 @@ class Scene:
     def local(self, units: UnitSketches, *, scale: float) -> Capture:
         """What was sketched of every micro-batch, divided by `scale` and by the model's own."""
         scale *= self.model.loss_scale
-        capture = units.capture(self.exchange, dp_rank=self.model.place.dp_rank, dp=self.model.place.layout.dp)
+        capture = units.capture()
+        if scale == 1:
+            return capture
         assert capture.units is not None
         return replace(
             capture,
@@ -79,9 +81,16 @@ class Scene:
 
     def watch(self, outer: nn.Module, *, sketch: bool) -> Watch:
         """Watches a window of micro-batches from here on."""
-        accum = self.model.place.layout.accum
-        units = UnitSketches(self.subject.parameters, accum=accum) if sketch else None
-        return Watch(outer, self.model, accum=accum, units=units, canonical=self.subject.canonical)
+        layout, units = self.model.place.layout, None
+        if sketch:
+            units = UnitSketches(
+                self.subject.parameters,
+                self.exchange,
+                accum=layout.accum,
+                dp_rank=self.model.place.dp_rank,
+                dp=layout.dp,
+            )
+        return Watch(outer, self.model, accum=layout.accum, units=units, canonical=self.subject.canonical)
 
     def _coarsest(self, pieces: Sequence[Piece]) -> torch.dtype:
         """The element type of any rank's gradients that rounds most; collective."""

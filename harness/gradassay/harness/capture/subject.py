@@ -34,7 +34,7 @@ class Subject:
 
     def canonical(self, pieces: list[Piece]) -> list[Piece]:
         """This rank's pieces by canonical names."""
-        alike = [replace(piece, name=self.renamed[piece.name]) for piece in pieces if piece.name in self.renamed]
+        alike = [_named(piece, self.renamed[piece.name]) for piece in pieces if piece.name in self.renamed]
         others = [piece for piece in pieces if piece.name not in self.renamed]
         return [*alike, *self.binding.canonical(others)] if others else alike
 
@@ -90,6 +90,10 @@ def of_model(name: str, own: list[Own], place: Place, exchange: Exchange) -> Sub
         binding=binding,
         renamed=_renamed(binding, own),
     )
+
+
+def _named(piece: Piece, name: str) -> Piece:
+    return piece if piece.name == name else replace(piece, name=name)
 
 
 def _renamed(binding: Binding, own: list[Own]) -> dict[str, str]:

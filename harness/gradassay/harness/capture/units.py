@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradassay.goldens.header import Parameter
 from gradassay.goldens.record import Capture
@@ -25,49 +26,61 @@ def group_count(dp: int, accum: int) -> int:
 class UnitSketches:
     """Sketches what backward passes give on this rank, micro step by micro step; nothing is kept but sketches.
 
-    Of P parameters a rank keeps [accum, P, 1024] numbers; ranks exchange them once, by one all-reduce. So that this stays
-    small at any scale, neighbouring ranks are added up where there would be more than MOST_UNITS units.
+    Of P parameters there are [accum * groups, P, 1024] numbers on every rank, which are exchanged once, by one all-reduce.
+    So that this stays small at any scale, neighbouring ranks are added up where there would be more than MOST_UNITS units.
     """
 
-    def __init__(self, parameters: tuple[Parameter, ...], *, accum: int) -> None:
+    def __init__(
+        self,
+        parameters: tuple[Parameter, ...],
+        exchange: Exchange,
+        *,
+        accum: int,
+        dp_rank: int = 0,
+        dp: int = 1,
+    ) -> None:
         self._parameters, self._places = parameters, places_of(parameters)
-        self._sketch = np.zeros((accum, len(parameters), BUCKETS))
-        self._absmax = np.zeros(len(parameters))
-        self._nonfinite = np.zeros(len(parameters), dtype=np.int64)
-        self._present = np.zeros(len(parameters), dtype=np.uint8)
+        self._exchange, self._accum, self._dp = exchange, accum, dp
+        self._groups = group_count(dp, accum)
+        self._group = dp_rank // (dp // self._groups)
+        self._begin()
+
+    def _begin(self) -> None:
+        # One array, so that ranks add it up at once; the pages of other ranks' units cost nothing until then.
+        self._numbers = np.zeros(len(self._parameters) * (self._count * BUCKETS + 2 + self._exchange.size))
+        self._units, self._facts = self._parts(self._numbers)
+
+    @property
+    def _count(self) -> int:
+        return self._accum * self._groups
+
+    def _parts(self, numbers: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Units [count, P, 1024]; and [P, 2 + ranks] non-finite elements, presence, each rank's largest magnitude."""
+        count = len(self._parameters)
+        bound = self._count * count * BUCKETS
+        return numbers[:bound].reshape(self._count, count, BUCKETS), numbers[bound:].reshape(count, -1)
 
     def add(self, pieces: Sequence[Piece], micro: int) -> None:
         """Adds what one backward pass gave for some parameters. Raises Incomplete for names and sizes that do not fit."""
+        own, largest = self._units[micro * self._groups + self._group], 2 + self._exchange.rank
         for piece in held(list(pieces), self._parameters, self._places):
             measured = piece.measure()
             if measured is not None:
-                self._sketch[micro, piece.index] += measured.sketch
-                self._absmax[piece.index] = max(self._absmax[piece.index], measured.absmax)
-                self._nonfinite[piece.index] += measured.nonfinite
-                self._present[piece.index] = 1
+                own[piece.index] += measured.sketch
+                facts = self._facts[piece.index]
+                facts[:2] += (measured.nonfinite, 1)
+                facts[largest] = max(facts[largest], measured.absmax)
 
-    def capture(self, exchange: Exchange, *, dp_rank: int, dp: int) -> Capture:
+    def capture(self) -> Capture:
         """The units of all ranks as stage `local` of a record; collective, and forgets what was added."""
-        accum, count, _ = self._sketch.shape
-        groups = group_count(dp, accum)
-        units = np.zeros((accum, groups, count, BUCKETS))
-        units[:, dp_rank // (dp // groups)] = self._sketch
-        facts = np.zeros((count, 2 + exchange.size))
-        facts[:, 0], facts[:, 1], facts[:, 2 + exchange.rank] = self._nonfinite, self._present, self._absmax
-        # One all-reduce for everything; a unit's number is micro * groups + group.
-        flat = exchange.add(np.concatenate((units.reshape(-1), facts.reshape(-1))))
-        sums, facts = (
-            flat[: units.size].reshape(accum * groups, count, BUCKETS),
-            flat[units.size :].reshape(facts.shape),
-        )
-        for array in (self._sketch, self._absmax, self._nonfinite, self._present):
-            array.fill(0)
-        mean = sums.sum(axis=0) / dp
+        units, facts = self._parts(self._exchange.add(self._numbers))
+        self._begin()
+        mean = units.sum(axis=0) / self._dp
         return Capture(
             sketch=mean,
             norm2=np.einsum("pk,pk->p", mean, mean),
             absmax=facts[:, 2:].max(axis=1),
             nonfinite=facts[:, 0].astype(np.int64),
             present=(facts[:, 1] > 0).astype(np.uint8),
-            units=sums,
+            units=units,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from torch import Tensor, nn
@@ -79,7 +80,7 @@ class Plain:
                 expert=not getattr(parameter, "allreduce", True),
                 tensor=parameter,
             )
-            for name, parameter in named(self.module)
+            for name, parameter in self._trained
         ]
 
     def gradients(self) -> list[Piece]:
@@ -93,7 +94,7 @@ class Plain:
     def signs(self) -> list[Sign]:
         """Partial sums along other than tensor-parallel ranks."""
         partial = total = 0
-        for _, parameter in named(self.module):
+        for _, parameter in self._trained:
             total += 1
             if isinstance(parameter, DTensor):
                 partial += is_partial(parameter.grad, beside=self.place.tensor_axes(parameter.device_mesh))
@@ -101,10 +102,14 @@ class Plain:
 
     def watch(self, see: See) -> list[Any]:
         """Hooks on the parameters themselves."""
-        return [hooked(name, parameter, self.place, see) for name, parameter in named(self.module)]
+        return [hooked(name, parameter, self.place, see) for name, parameter in self._trained]
+
+    @cached_property
+    def _trained(self) -> list[tuple[str, nn.Parameter]]:
+        return list(named(self.module))
 
     def _pieces(self, values: Callable[[Tensor], Tensor | None]) -> list[Piece]:
-        return [piece_of(name, parameter, values(parameter), self.place) for name, parameter in named(self.module)]
+        return [piece_of(name, parameter, values(parameter), self.place) for name, parameter in self._trained]
 
 
 @dataclass(frozen=True, kw_only=True)

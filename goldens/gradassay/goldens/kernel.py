@@ -11,6 +11,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from gradassay.goldens import threads
+from gradassay.goldens.prefetch import prefetch
 
 SEED = 0x601DA55A
 SEGMENTS = 16
@@ -19,6 +20,8 @@ WORTH_THREADS = 1 << 21
 
 # As many rows as the caches closest to a core hold while they are read three times.
 _BLOCK = 32
+# Rows between what is added and what is asked of memory meanwhile.
+_AHEAD = 64
 _SIGN_BIT = np.uint64(1 << 63)
 _SIGN_BIT_32 = np.uint32(1 << 31)
 _BELOW_SIGN_32 = np.uint32((1 << 31) - 1)
@@ -100,6 +103,9 @@ def _compile_add_rows(values, first, row, rows, buckets):  # noqa: ARG001
         # Twice as many signs fit into a vector before the values are widened.
         for place in range(rows):
             hashed = mix(np.uint64(SEED) + np.uint64(row + place))
+            ahead = first + np.uint64(ROW * (place + _AHEAD))
+            for line in range(4):
+                prefetch(values, ahead + np.uint64(16 * line))  # type: ignore[call-arg]
             for half in range(2):
                 signs = np.uint32(hashed >> np.uint64(32 * half))
                 start = first + np.uint64(ROW * place + 32 * half)
@@ -137,7 +143,7 @@ def _compile_largest(values, first, elements):  # noqa: ARG001
 
 
 @numba.njit(fastmath={"reassoc", "contract", "nsz"})
-def _rows(values, position, row, rows, buckets, totals):
+def _rows(values, position, row, rows, buckets, totals, squares):
     """Adds whole rows; returns how many, less than all of them where the next block has an element that is not finite."""
     trial = np.empty(ROW)
     done = 0
@@ -152,15 +158,16 @@ def _rows(values, position, row, rows, buckets, totals):
         if largest == np.inf:
             return done
         buckets[:] = trial
-        totals[0] += _squares(values, first, ROW * block)
+        if squares:
+            totals[0] += _squares(values, first, ROW * block)
         totals[1] = max(totals[1], largest)
         done += block
     return done
 
 
 @numba.njit
-def _segment(values, runs, total, segment, buckets, totals):
-    """Fills buckets [64] and totals [3] of one segment."""
+def _segment(values, runs, total, segment, buckets, totals, squares):
+    """Adds one segment to its buckets [64] and totals [3]."""
     rows = (total + 63) // 64
     low = 64 * (rows * segment // SEGMENTS)
     high = min(total, 64 * (rows * (segment + 1) // SEGMENTS))
@@ -173,7 +180,7 @@ def _segment(values, runs, total, segment, buckets, totals):
         while element < end:
             added = 0
             if element & 63 == 0:
-                added = _rows(values, position, element >> 6, (end - element) >> 6, buckets, totals) << 6
+                added = _rows(values, position, element >> 6, (end - element) >> 6, buckets, totals, squares) << 6
             if added == 0:
                 # The ends of a run, or a block with an element that is not finite: up to the end of the row.
                 added = min(end, ((element >> 6) + 1) << 6) - element
@@ -183,29 +190,30 @@ def _segment(values, runs, total, segment, buckets, totals):
 
 
 @numba.njit(cache=True, nogil=True)
-def measure_segments(values, runs, total, first, last, sketch, totals):
-    """Fills sketch [16, 64] and totals [16, 3] (sum of squares, largest magnitude, non-finite count) of segments
-    [first, last), given as zeros, for total > 1024.
+def add_segments(values, runs, total, first, last, sketch, totals, squares):
+    """Adds segments [first, last) of a parameter of total > 1024 elements to its sketch [16, 64] and totals [16, 3].
 
     values: 1-D float32, float64 or bfloat16 bits, the runs' elements one after the other. runs: [n, 2] int64 first element
-    and length.
+    and length. squares: False leaves totals [:, 0] of no meaning, which saves time.
     """
     for segment in range(first, last):
-        _segment(values, runs, total, segment, sketch[segment], totals[segment])
+        _segment(values, runs, total, segment, sketch[segment], totals[segment], squares)
 
 
-def measure(
-    values: NDArray[np.generic], runs: NDArray[np.int64], total: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The sketch [16, 64] and the totals [16, 3] of all segments, on as many threads as are worth waking."""
-    sketch, totals = np.zeros((SEGMENTS, ROW)), np.zeros((SEGMENTS, 3))
+def add(
+    values: NDArray[np.generic],
+    runs: NDArray[np.int64],
+    total: int,
+    sketch: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    squares: bool,
+) -> None:
+    """`add_segments` of all of them, on as many threads as are worth waking."""
     parts = threads.count() if values.shape[0] >= WORTH_THREADS else 1
     if parts == 1:
-        measure_segments(values, runs, total, 0, SEGMENTS, sketch, totals)
-    else:
-        bounds = [SEGMENTS * part // parts for part in range(parts + 1)]
-        threads.each(
-            lambda first, last: measure_segments(values, runs, total, first, last, sketch, totals),
-            pairwise(bounds),
-        )
-    return sketch, totals
+        add_segments(values, runs, total, 0, SEGMENTS, sketch, totals, squares)
+        return
+    bounds = [SEGMENTS * part // parts for part in range(parts + 1)]
+    threads.each(
+        lambda first, last: add_segments(values, runs, total, first, last, sketch, totals, squares), pairwise(bounds)
+    )

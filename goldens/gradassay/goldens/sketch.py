@@ -57,17 +57,32 @@ def measure_runs(values: NDArray[np.generic], runs: NDArray[np.int64], total: in
     values: 1-D float32, float64 or bfloat16 bits as uint16, the runs' elements one after the other. runs: [n, 2] int64
     first element and length. Raises ValueError where the runs do not fit the values or the parameter.
     """
+    sketched, totals = np.zeros(BUCKETS), np.zeros((SEGMENTS, 3))
+    add_runs(values, runs, total, sketched, totals)
+    squares, largest, nonfinite = zip(*totals.tolist(), strict=True)
+    return Measurement(sketch=sketched, norm2=sum(squares), absmax=max(largest), nonfinite=int(sum(nonfinite)))
+
+
+def add_runs(
+    values: NDArray[np.generic],
+    runs: NDArray[np.int64],
+    total: int,
+    sketched: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    *,
+    squares: bool = True,
+) -> None:
+    """Adds a shard, given as in `measure_runs`, to the sketch [1024] of its parameter and to totals [16, 3]: of each
+    segment the sum of squares (of no meaning without `squares`), the largest magnitude and the non-finite count.
+    """
     runs = np.ascontiguousarray(runs, dtype=np.int64)
     _check(values, runs, total)
     if total <= BUCKETS:
-        return _measure_elements(values, runs)
+        _add_elements(values, runs, sketched, totals[0])
+        return
     from gradassay.goldens import kernel
 
-    sketched, totals = kernel.measure(values, runs, total)
-    squares, largest, nonfinite = zip(*totals.tolist(), strict=True)
-    return Measurement(
-        sketch=sketched.reshape(BUCKETS), norm2=sum(squares), absmax=max(largest), nonfinite=int(sum(nonfinite))
-    )
+    kernel.add(values, runs, total, sketched.reshape(SEGMENTS, ROW), totals, squares)
 
 
 def segment_elements(total: int) -> NDArray[np.int64]:
@@ -106,21 +121,23 @@ def extent_of(runs: NDArray[np.int64]) -> tuple[int, int, int]:
     return min(int(runs.min()), 0), int(runs.sum(axis=1).max()), int(runs[:, 1].sum())
 
 
-def _measure_elements(values: NDArray[np.generic], runs: NDArray[np.int64]) -> Measurement:
+def _add_elements(
+    values: NDArray[np.generic],
+    runs: NDArray[np.int64],
+    sketched: NDArray[np.float64],
+    totals: NDArray[np.float64],
+) -> None:
     """Of a parameter small enough to be kept as it is."""
     if values.dtype == np.uint16:
         values = (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
     elements = values.astype(np.float64)
     finite = np.isfinite(elements)
-    elements[~finite] = 0.0
-    sketched = np.zeros(BUCKETS)
+    if not finite.all():
+        elements[~finite] = 0.0
+        totals[2] += int((~finite).sum())
     before = 0
     for first, length in runs.tolist():
         sketched[first : first + length] += elements[before : before + length]
         before += length
-    return Measurement(
-        sketch=sketched,
-        norm2=float(elements @ elements),
-        absmax=float(np.abs(elements).max(initial=0.0)),
-        nonfinite=int((~finite).sum()),
-    )
+    totals[0] += elements @ elements
+    totals[1] = max(totals[1], np.abs(elements).max(initial=0.0))

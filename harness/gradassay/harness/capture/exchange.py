@@ -11,6 +11,8 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 
+_HEAD = 256
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
@@ -33,12 +35,14 @@ class Exchange:
         """Every rank's table [n, c] int64, by rank; n may differ, c not."""
         if self.group is None:
             return [table]
-        counts = self._gather(torch.tensor([len(table)], dtype=torch.int64, device=self.device))
-        longest = max(int(count) for count in counts)
-        padded = np.zeros((longest, table.shape[1]), dtype=np.int64)
-        padded[: len(table)] = table
-        gathered = self._gather(torch.from_numpy(padded).to(self.device))
-        return [rows.cpu().numpy()[: int(count)] for rows, count in zip(gathered, counts, strict=True)]
+        # A head of as many rows as most tables have goes with their number; longer tables need a second exchange.
+        heads = self._gather(_padded(table, _HEAD, first=len(table)))
+        counts = [int(head[0, 0]) for head in heads]
+        longest = max(counts)
+        rests = self._gather(_padded(table[_HEAD:], longest - _HEAD)) if longest > _HEAD else [table[:0]] * len(heads)
+        return [
+            np.concatenate((head[1:], rest))[:count] for head, rest, count in zip(heads, rests, counts, strict=True)
+        ]
 
     def documents(self, document: Any) -> list[Any]:
         """Every rank's document, by rank: anything that JSON can hold."""
@@ -64,7 +68,18 @@ class Exchange:
         total: NDArray[np.float32] = summed.cpu().numpy()
         return total
 
-    def _gather(self, values: torch.Tensor) -> list[torch.Tensor]:
-        gathered = [torch.empty_like(values) for _ in range(self.size)]
-        dist.all_gather(gathered, values, group=self.group)
-        return gathered
+    def _gather(self, values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        own = torch.from_numpy(values).to(self.device)
+        gathered = [torch.empty_like(own) for _ in range(self.size)]
+        dist.all_gather(gathered, own, group=self.group)
+        return [one.cpu().numpy() for one in gathered]
+
+
+def _padded(table: NDArray[np.int64], rows: int, *, first: int | None = None) -> NDArray[np.int64]:
+    """The table's rows up to `rows`, zeros after them, and before them a row that begins with `first`, if given."""
+    lead = first is not None
+    padded = np.zeros((lead + rows, table.shape[1]), dtype=np.int64)
+    padded[lead : lead + min(len(table), rows)] = table[:rows]
+    if first is not None:
+        padded[0, 0] = first
+    return padded

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gradassay.goldens.errors import Incomplete
 from gradassay.goldens.header import Parameter
-from gradassay.goldens.sketch import Measurement, extent_of, measure_runs
+from gradassay.goldens.sketch import Measurement, add_runs, extent_of, measure_runs
 from gradassay.harness.capture.fingerprint import fingerprint
 from gradassay.harness.capture.piece import Piece
 
@@ -38,6 +38,15 @@ class Held:
     def measure(self) -> Measurement | None:
         """Sketch, sum of squares, largest magnitude and non-finite count; None where there is no gradient."""
         return None if self.values is None else measure_runs(self.values, self.runs, self.total)
+
+    def add(self, sketch: NDArray[np.float64], totals: NDArray[np.float64]) -> bool:
+        """Adds the piece to the sketch [1024] and totals [16, 3] of its parameter, all but the sums of squares; False where
+        there is no gradient.
+        """
+        if self.values is None:
+            return False
+        add_runs(self.values, self.runs, self.total, sketch, totals, squares=False)
+        return True
 
 
 def places_of(parameters: tuple[Parameter, ...]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gradassay.goldens.header import Parameter
 from gradassay.goldens.record import Capture
-from gradassay.goldens.sketch import BUCKETS
+from gradassay.goldens.sketch import BUCKETS, SEGMENTS
 from gradassay.harness.capture.exchange import Exchange
 from gradassay.harness.capture.measured import held, places_of
 from gradassay.harness.capture.piece import Piece
@@ -47,32 +47,31 @@ class UnitSketches:
 
     def _begin(self) -> None:
         # One array, so that ranks add it up at once; the pages of other ranks' units cost nothing until then.
-        self._numbers = np.zeros(len(self._parameters) * (self._count * BUCKETS + 2 + self._exchange.size))
+        count = len(self._parameters)
+        self._numbers = np.zeros(count * (self._count * BUCKETS + 2 + self._exchange.size))
         self._units, self._facts = self._parts(self._numbers)
+        self._totals = np.zeros((count, SEGMENTS, 3))
 
     @property
     def _count(self) -> int:
         return self._accum * self._groups
 
     def _parts(self, numbers: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Units [count, P, 1024]; and [P, 2 + ranks] non-finite elements, presence, each rank's largest magnitude."""
+        """Units [count, P, 1024]; and [P, 2 + ranks] presence, non-finite elements, each rank's largest magnitude."""
         count = len(self._parameters)
         bound = self._count * count * BUCKETS
         return numbers[:bound].reshape(self._count, count, BUCKETS), numbers[bound:].reshape(count, -1)
 
     def add(self, pieces: Sequence[Piece], micro: int) -> None:
         """Adds what one backward pass gave for some parameters. Raises Incomplete for names and sizes that do not fit."""
-        own, largest = self._units[micro * self._groups + self._group], 2 + self._exchange.rank
+        own = self._units[micro * self._groups + self._group]
         for piece in held(list(pieces), self._parameters, self._places):
-            measured = piece.measure()
-            if measured is not None:
-                own[piece.index] += measured.sketch
-                facts = self._facts[piece.index]
-                facts[:2] += (measured.nonfinite, 1)
-                facts[largest] = max(facts[largest], measured.absmax)
+            self._facts[piece.index, 0] += piece.add(own[piece.index], self._totals[piece.index])
 
     def capture(self) -> Capture:
         """The units of all ranks as stage `local` of a record; collective, and forgets what was added."""
+        self._facts[:, 1] = self._totals[:, :, 2].sum(axis=1)
+        self._facts[:, 2 + self._exchange.rank] = self._totals[:, :, 1].max(axis=1)
         units, facts = self._parts(self._exchange.add(self._numbers))
         self._begin()
         mean = units.sum(axis=0) / self._dp
@@ -80,7 +79,7 @@ class UnitSketches:
             sketch=mean,
             norm2=np.einsum("pk,pk->p", mean, mean),
             absmax=facts[:, 2:].max(axis=1),
-            nonfinite=facts[:, 0].astype(np.int64),
-            present=(facts[:, 1] > 0).astype(np.uint8),
+            nonfinite=facts[:, 1].astype(np.int64),
+            present=(facts[:, 0] > 0).astype(np.uint8),
             units=units,
         )

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 from gradassay.harness.capture.exchange import Exchange
+from rank_training import ranks
 
 
 def numbered_table(length: int, rank: int) -> np.ndarray:
@@ -18,6 +19,7 @@ def numbered_table(length: int, rank: int) -> np.ndarray:
 
 def tables_and_document(lengths: list[tuple[int, ...]]) -> list[Any]:
     """What a rank is told of all ranks' tables, of `lengths` [exchange][rank] rows, and of their documents."""
-    exchange, rank = Exchange(group=dist.group.WORLD, device=torch.device("cpu")), dist.get_rank()
-    tables = [exchange.tables(numbered_table(by_rank[rank], rank)) for by_rank in lengths]
-    return [*tables, exchange.documents({"rank": rank, "text": "x" * 10_000 * rank})]
+    with ranks() as rank:
+        exchange = Exchange(group=dist.group.WORLD, device=torch.device("cpu"))
+        tables = [exchange.tables(numbered_table(by_rank[rank], rank)) for by_rank in lengths]
+        return [*tables, exchange.documents({"rank": rank, "text": "x" * 10_000 * rank})]

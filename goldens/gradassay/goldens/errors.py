@@ -50,7 +50,8 @@ KINDS: Mapping[str, Kind] = {
     "wrong-moment": Kind(
         Exit.INCOMPARABLE, 422, "gradients that are not what is compared: unreduced, clipped, cleared"
     ),
-    "unauthorised": Kind(Exit.UNAUTHORISED, 401, "no token, or one without the scope"),
+    "unauthorised": Kind(Exit.UNAUTHORISED, 401, "no token, or one that is unknown, expired or revoked"),
+    "forbidden": Kind(Exit.UNAUTHORISED, 403, "a token without the scope, or of another project"),
     "unreachable": Kind(Exit.UNREACHABLE, 503, "the service did not answer after retries"),
     "service": Kind(Exit.SERVICE, 500, "the service answered with an error of its own"),
     "bug": Kind(Exit.BUG, 500, "a bug of gradassay"),
@@ -122,6 +123,18 @@ class Unreachable(StoreError):
     """The store or service did not answer after retries."""
 
     code = "unreachable"
+
+
+class Unauthorised(GradassayError):
+    """No token, or one that is unknown, expired or revoked."""
+
+    code = "unauthorised"
+
+
+class Forbidden(GradassayError):
+    """A token without the scope that this needs, or of another project."""
+
+    code = "forbidden"
 
 
 class TooLarge(GradassayError):

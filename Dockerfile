@@ -14,4 +14,4 @@ COPY . /source
 RUN pip install "/source[server]" && rm -rf /source
 USER gradassay
 EXPOSE 8321
-CMD ["gradassay", "serve", "--host", "0.0.0.0", "--port", "8321"]
+CMD ["gradassay", "serve", "--host=0.0.0.0", "--port=8321"]

@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export GRADASSAY_ZOO ?= $(CURDIR)/.zoo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup zoo gate demo test check matrix faults public-faults slow-test zoo-test clean
+.PHONY: help setup zoo gate demo test check matrix faults public-faults vendor slow-test zoo-test clean
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -55,5 +55,8 @@ faults: gate  ## every injectable fault on every strategy, as docs/injected-faul
 public-faults: zoo  ## every public report, run for real or injected, as docs/faults.md
 	$(BIN)/python ci/public_faults.py
 
+vendor:  ## rebuild the scripts of others that the dashboard serves, from npm
+	cd ci/vendor && npm ci && node build.mjs ../../api/gradassay/api/web/static/vendor
+
 clean:  ## remove what make has built
-	rm -rf $(VENV) .zoo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .zoo ci/vendor/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,72 +1,34 @@
-"""A real uvicorn on loopback over a directory store, with small files to post."""
+"""A running service over a directory store, tokens for it, and small files to post."""
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import httpx2
 import pytest
-import uvicorn
 
+import served
 from builders import Toy
-from gradassay.api.app import create_app
-from gradassay.api.settings import ServiceSettings
 from gradassay.goldens.golden import Golden
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import Record
-from gradassay.goldens.store.open import open_store
-from gradassay.goldens.store.protocol import GoldenStore
-
-LIMIT = 300_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
-    """A running service. folder: the root of its store; uploads: where it keeps what is not yet checked."""
-
-    address: tuple[str, int]
-    client: httpx2.Client
-    store: GoldenStore
-    folder: Path
-    uploads: Path
-
-    def is_untouched(self) -> bool:
-        """Neither a record nor a temporary file was left behind."""
-        files = [path for path in self.folder.rglob("*") if path.is_file() and path.name != ".lock"]
-        return not files and not list(self.uploads.glob("gradassay-upload-*"))
+from served import Service, serving
 
 
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """The service on a free port of this machine."""
+    """The service on a free port of this machine; `service.client` holds a token with every scope of its project."""
     uploads = tmp_path / "uploads"
     uploads.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(uploads))
-    store = f"dir:{tmp_path}/store"
-    app = create_app(ServiceSettings(store=store, max_upload_bytes=LIMIT))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        host, port = listening.getsockname()
-        try:
-            with httpx2.Client(base_url=f"http://{host}:{port}", timeout=30) as client:
-                yield Service(
-                    address=(host, port),
-                    client=client,
-                    store=open_store(store),
-                    folder=tmp_path / "store",
-                    uploads=uploads,
-                )
-        finally:
-            server.should_exit = True
-            thread.join()
+    with serving(tmp_path, uploads=uploads) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def mint() -> Callable[..., dict[str, str]]:
+    """Makes the headers of a new token, as in `mint(service, "post", project="other")`; see served.mint."""
+    return served.mint
 
 
 @pytest.fixture

@@ -6,9 +6,11 @@ from typing import Any, ClassVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.status import HTTP_401_UNAUTHORIZED
 
+from gradassay.api.web.problem_page import problem_page, wants_page
 from gradassay.goldens.errors import GradassayError, NotFound, UsageError
 
 MEDIA_TYPE = "application/problem+json"
@@ -20,9 +22,11 @@ class Bug(GradassayError):
     code: ClassVar[str] = "bug"
 
 
-def problem(request: Request, error: GradassayError, *, status: int | None = None) -> JSONResponse:
-    """The problem document of an error; status: where HTTP itself knows better than the error table."""
+def problem(request: Request, error: GradassayError, *, status: int | None = None) -> Response:
+    """The problem document of an error, as a page for browsers; status: where HTTP itself knows better than the error table."""
     status = status or error.kind.http_status
+    if wants_page(request):
+        return problem_page(request, error, status)
     document: dict[str, Any] = {
         "type": f"urn:gradassay:problem:{error.code}",
         "title": error.kind.meaning,
@@ -32,30 +36,32 @@ def problem(request: Request, error: GradassayError, *, status: int | None = Non
         "code": error.code,
         "hint": error.hint,
         "facts": {name: value if isinstance(value, int | str) else str(value) for name, value in error.facts.items()},
+        "request_id": getattr(request.state, "request_id", ""),
     }
-    return JSONResponse(document, status_code=status, media_type=MEDIA_TYPE)
+    headers = {"WWW-Authenticate": 'Bearer realm="gradassay"'} if status == HTTP_401_UNAUTHORIZED else {}
+    return JSONResponse(document, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
 def add_problem_handlers(app: FastAPI) -> None:
     """Makes every failure of the app leave as a problem document."""
 
     @app.exception_handler(GradassayError)
-    def known(request: Request, error: GradassayError) -> JSONResponse:
+    def known(request: Request, error: GradassayError) -> Response:
         return problem(request, error)
 
     @app.exception_handler(RequestValidationError)
-    def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+    def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         return problem(request, UsageError(f"{where}: {first['msg']}, found {first.get('input')!r}"[:500]))
 
     @app.exception_handler(HTTPException)
-    def by_http(request: Request, error: HTTPException) -> JSONResponse:
+    def by_http(request: Request, error: HTTPException) -> Response:
         kind = NotFound if error.status_code == 404 else UsageError
         failure = kind(f"{request.method} {request.url.path}: {error.detail}", hint="see /openapi.json")
         return problem(request, failure, status=error.status_code)
 
     @app.exception_handler(Exception)
-    def unexpected(request: Request, error: Exception) -> JSONResponse:
+    def unexpected(request: Request, error: Exception) -> Response:
         message = f"{request.method} {request.url.path} failed: {type(error).__name__}"
         return problem(request, Bug(message, hint="the service's log has the traceback; please report it"))

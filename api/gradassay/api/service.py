@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated, Self
 
 from fastapi import Depends, Request
 
+from gradassay.api.auth.exchange import Exchange
 from gradassay.api.auth.logins import Logins
 from gradassay.api.auth.tokens import Tokens
 from gradassay.api.database.database import Database
@@ -29,6 +31,7 @@ class Service:
     database: Database
     tokens: Tokens
     logins: Logins
+    exchange: Exchange
     runs: Runs
     ledger: Ledger
     assays: Assays
@@ -39,13 +42,19 @@ class Service:
         """The service of these settings, its database at the newest revision; the store opens on first use."""
         store, database = open_store(settings.store), Database(settings.database_url)
         upgrade(database)
+        tokens = Tokens(database)
         runs, ledger = Runs(database, store), Ledger(database, store, reviewers=settings.reviewers)
         return cls(
             settings=settings,
             store=store,
             database=database,
-            tokens=Tokens(database),
-            logins=Logins(database),
+            tokens=tokens,
+            logins=Logins(
+                database,
+                idle=timedelta(seconds=settings.session_idle_s),
+                longest=timedelta(seconds=settings.session_longest_s),
+            ),
+            exchange=Exchange(settings.oidc_issuers, tokens),
             runs=runs,
             ledger=ledger,
             assays=Assays(database, store, runs=runs, ledger=ledger),

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
 
-from gradassay.goldens.errors import StoreError
+from gradassay.goldens.errors import StorageFull, StoreError
+
+PARTIAL = ".partial"
+"""What the names of files end with that are still being written."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def unwritten(error: OSError, what: str, *, hint: str) -> StoreError:
+    """The error that says why `what` could not be written: StorageFull where there is no space for it."""
+    kind = StorageFull if error.errno in _FULL else StoreError
+    return kind(f"{what}: could not be written ({error.strerror or error})", hint=hint, path=what)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -17,7 +28,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     temporary: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PARTIAL)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
@@ -31,10 +42,8 @@ def write_atomically(path: Path, content: bytes) -> None:
         finally:
             os.close(folder)
     except OSError as error:
-        raise StoreError(
-            f"{path}: could not be written ({error.strerror or error})",
-            hint="check free space and permissions of its folder; nothing was changed",
-            path=str(path),
+        raise unwritten(
+            error, str(path), hint="check free space and permissions of its folder; nothing was changed"
         ) from error
     finally:
         if temporary is not None and os.path.exists(temporary):

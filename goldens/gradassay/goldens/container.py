@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -70,11 +71,11 @@ def invalid(path: Path, item: str, expected: object, found: object, *, hint: str
 
 def _unique(path: Path) -> Any:
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys = [key for key, _ in pairs]
-        if len(set(keys)) != len(keys):
-            twice = sorted({key for key in keys if keys.count(key) > 1})
-            invalid(path, "header", "each name once", f"{', '.join(map(repr, twice))} more than once")
-        return dict(pairs)
+        document = dict(pairs)
+        if len(document) != len(pairs):
+            twice = sorted(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+            invalid(path, "header", "each name once", f"{', '.join(map(repr, twice[:8]))} more than once")
+        return document
 
     return build
 
@@ -105,12 +106,7 @@ def open_container(path: Path, kind: str | None = None) -> Container:
         size = path.stat().st_size
         with path.open("rb") as file:
             prefix = file.read(8)
-            length = int.from_bytes(prefix, "little")
-            if len(prefix) < 8 or length > size - 8 or length > MAX_HEADER_BYTES or length < 2:
-                if prefix[:1] == b"\x80" or prefix[:2] == b"PK":
-                    invalid(path, "file", "safetensors", "a pickle or zip archive", hint="pickles are never read")
-                found = f"{size} bytes, of which the header claims {length}" if len(prefix) == 8 else f"{size} bytes"
-                invalid(path, "file", "safetensors", found, hint="the file is truncated or of another type")
+            length = header_bytes(path, prefix, size)
             header = _json(path, "header", file.read(length))
     except OSError as error:
         raise InvalidFile(f"{path}: cannot be read ({error.strerror or error})", path=str(path)) from error
@@ -131,6 +127,20 @@ def open_container(path: Path, kind: str | None = None) -> Container:
         invalid(path, "kind", repr(kind), repr(document["kind"]))
     shapes, dtypes, offsets = _arrays(path, header, start=8 + length, size=size)
     return Container(path=path, document=document, shapes=shapes, dtypes=dtypes, _offsets=offsets)
+
+
+def header_bytes(path: Path, prefix: bytes, size: int) -> int:
+    """How long the header is that a file of `size` bytes begins with, by its first 8 bytes.
+
+    Raises InvalidFile where that is more than the file holds, or than is ever read into memory.
+    """
+    length = int.from_bytes(prefix, "little")
+    if len(prefix) == 8 and 2 <= length <= min(size - 8, MAX_HEADER_BYTES):
+        return length
+    if prefix[:1] == b"\x80" or prefix[:2] == b"PK":
+        invalid(path, "file", "safetensors", "a pickle or zip archive", hint="pickles are never read")
+    found = f"{size} bytes, of which the header claims {length}" if len(prefix) == 8 else f"{size} bytes"
+    invalid(path, "file", "safetensors", found, hint="the file is truncated or of another type")
 
 
 def _arrays(

@@ -39,6 +39,7 @@ KINDS: Mapping[str, Kind] = {
     "unknown-format": Kind(Exit.INVALID, 422, "a file written in a format that this release does not read"),
     "missing-extra": Kind(Exit.INVALID, 501, "an optional dependency that is not installed"),
     "store": Kind(Exit.INVALID, 500, "the store could not be read or written"),
+    "storage-full": Kind(Exit.SERVICE, 507, "no space left where files are kept"),
     "golden-refused": Kind(Exit.INCONCLUSIVE, 422, "a golden too weak to judge anything by"),
     "no-golden": Kind(Exit.NO_GOLDEN, 404, "no golden to compare with"),
     "not-found": Kind(Exit.INVALID, 404, "a run, golden or version that the store does not hold"),
@@ -119,10 +120,22 @@ class StoreError(GradassayError):
     code = "store"
 
 
+class StorageFull(StoreError):
+    """No space left where files are kept; nothing was."""
+
+    code = "storage-full"
+
+
 class Unreachable(StoreError):
     """The store or service did not answer after retries."""
 
     code = "unreachable"
+
+
+class ServiceError(GradassayError):
+    """The service answered, but with an error of its own or with something that is no answer of gradassay."""
+
+    code = "service"
 
 
 class Unauthorised(GradassayError):

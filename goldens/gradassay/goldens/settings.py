@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from platformdirs import user_cache_path
 from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from gradassay.goldens.errors import UsageError
 
@@ -43,7 +43,10 @@ class Settings(BaseSettings):
             return cls(**chosen)
         except ValidationError as error:
             problem = error.errors()[0]
-            variable = f"GRADASSAY_{'_'.join(str(part) for part in problem['loc']).upper()}"
+            name, *inside = (str(part) for part in problem["loc"])
+            where = f", {'.'.join(inside)}" if inside else ""
             raise UsageError(
-                f"{variable} = {problem['input']!r}: {problem['msg']}", hint="correct or unset it"
+                f"GRADASSAY_{name.upper()}{where} = {problem['input']!r}: {problem['msg']}", hint="correct or unset it"
             ) from error
+        except SettingsError as error:
+            raise UsageError(f"{error}: {error.__cause__}", hint="it must be JSON; correct or unset it") from error

@@ -60,7 +60,7 @@ def build_and_keep(
         if out is not None:
             golden.write(out)
             return out
-        store = configured_store()
+        store = configured_store(session)
         for path in sorted(folder.glob("*.safetensors")):
             store.put_record(path)
         path = folder / "golden"

@@ -119,10 +119,10 @@ def _mlflow() -> Check:
 
 
 def _store() -> Check:
-    from gradassay.cli.stores import configured_store
+    from gradassay.goldens.store.open import open_store
 
     try:
-        store = configured_store()
+        store = open_store()
         goldens = store.goldens()
     except GradassayError as error:
         return Check(name="store", ok=False, found=error.message, remedy=error.hint)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gradassay.cli.session import Session
-from gradassay.cli.stores import configured_store
+from gradassay.cli.stores import resolve_reference
 from gradassay.goldens.assay.result import Assay, JointFinding, Side
 from gradassay.goldens.errors import UsageError
 from gradassay.goldens.golden import Golden, read_golden
 from gradassay.goldens.record import Record, read_record
-from gradassay.goldens.reference import Referred, resolve
+from gradassay.goldens.reference import Referred
 from gradassay.goldens.report import Format
 
 
@@ -19,19 +19,21 @@ def compare(
     session: Session, a: str, b: Sequence[str], *, stage: str | None = None, step: int | None = None
 ) -> tuple[Assay, ...]:
     """An assay of every record that the references mean, against the one golden among them or else against record A."""
-    left = resolve(a, configured_store)
-    right = tuple(found for text in b for found in resolve(text, configured_store))
+    left = resolve_reference(session, a)
+    right = tuple(found for text in b for found in resolve_reference(session, text))
     base, candidates = choose(left, right)
     for found in sorted({*left, *right} - {base, *candidates}, key=lambda found: found.ref):
         session.say(f"not compared: {found.kind} {found.ref}")
     return assay_all(base, candidates, stage=stage, step=step)
 
 
-def compare_with_itself(text: str, *, stage: str | None = None, step: int | None = None) -> tuple[Assay, ...]:
+def compare_with_itself(
+    session: Session, text: str, *, stage: str | None = None, step: int | None = None
+) -> tuple[Assay, ...]:
     """An assay of every record that the reference means against the local gradients that it holds itself."""
     from gradassay.goldens.assay.own import assay_self
 
-    records = [found for found in resolve(text, configured_store) if found.kind == "record"]
+    records = [found for found in resolve_reference(session, text) if found.kind == "record"]
     if not records:
         raise UsageError(f"{text} is a golden: an assay needs a record", hint="write gradassay diff GOLDEN RECORD")
     read = [(read_record(found.path), found.ref) for found in records]

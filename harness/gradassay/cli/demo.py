@@ -186,7 +186,7 @@ def run_self_assay(demo: Demo) -> None:
 
     cell = replace(_megatron(BROKEN_MEGATRON)[0], stages=("local", "reduced"))
     (record,) = demo.record([cell], "self-assay")
-    assays = compare_with_itself(record.ref)
+    assays = compare_with_itself(demo.session, record.ref)
     write_report(demo.session, assays, ())
     laws = {finding.law.formula for finding in assays[0].findings}
     demo.expect("law without a golden", sorted(laws), ["w[r,m] = dp**(m-M+2)"])

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradassay.cli.tables import table
-from gradassay.cli.truth import assay_truth
+from gradassay.goldens.assay.truth import assay_truth
 from gradassay.goldens.report import numbers
+from gradassay.goldens.report.golden import golden_facts
 from gradassay.goldens.report.printable import printable
 from gradassay.goldens.store.approval import version_text
 
@@ -22,32 +23,15 @@ FIGURES = ("parameters", "elements", "noise q50", "q99.9", "samples", "power")
 
 def golden_json(golden: Golden, ref: str, digest: str) -> dict[str, Any]:
     """The golden's facts for `--json`; the parameters by name, without arrays."""
-    header = golden.header
     return {
         "ref": ref,
         "name": golden.name,
         "digest": digest,
-        "problem": {"name": header.problem.name, "digest": header.problem.digest},
-        "dtype": str(header.dtype),
-        "objective": header.objective,
-        "terms": list(header.terms),
-        "steps": sorted(golden.bases),
-        "units": [unit.tokens for unit in header.units],
-        "noise": {
-            family: {"q50": floor.q50, "q999": floor.q999, "samples": floor.samples}
-            for family, floor in header.noise.items()
-        },
-        "power": dict(assay_truth(golden).power),
-        "references": [
-            {"strategy": reference.strategy, "layout": str(reference.layout), "record": reference.record}
-            for reference in header.references
-        ],
+        **golden_facts(golden),
         "parameters": [
             {"name": parameter.name, "shape": list(parameter.shape), "family": parameter.family}
-            for parameter in header.parameters
+            for parameter in golden.header.parameters
         ],
-        "environment": header.environment,
-        "created": header.created,
     }
 
 

@@ -42,7 +42,9 @@ def diff(
     from gradassay.goldens.assay.result import EXITS, joint_verdict
 
     session = session_of(context)
-    assays = compare(session, a, b, stage=stage, step=step) if b else compare_with_itself(a, stage=stage, step=step)
+    assays = (
+        compare(session, a, b, stage=stage, step=step) if b else compare_with_itself(session, a, stage=stage, step=step)
+    )
     wanted = Format.JSON if session.json and format is Format.TEXT else format
     write_report(session, assays, joint_findings(assays), wanted, output)
     leave(EXITS[joint_verdict(assays)])

@@ -126,7 +126,7 @@ def inject(
     sizes = layout_of(layout, dp=dp, ep=ep, accum=accum, replicate=replicate)
     cell = make_cell(problem, strategy, sizes, framework=framework, dtype=dtype, fault=fault)
     check_cell(cell)
-    base = one_golden(golden or f"golden:{problem}.{dtype}")
+    base = one_golden(session, golden or f"golden:{problem}.{dtype}")
     with TemporaryDirectory(prefix="gradassay-fault-") as folder:
         base = _explaining(base, cell, Path(folder))
         path = out or Path(folder) / "record.safetensors"

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gradassay.cli import deciding
 from gradassay.cli.cells import Dtype
 from gradassay.cli.session import Session, session_of
-from gradassay.cli.stores import configured_store
+from gradassay.cli.stores import configured_service, configured_store, resolve_reference
 from gradassay.goldens.errors import UsageError
 
 if TYPE_CHECKING:
     from gradassay.goldens.reference import Referred
     from gradassay.goldens.store.protocol import GoldenVersion
 
-app = typer.Typer(help="Build, list, show, approve, fetch and check goldens.", no_args_is_help=True)
+app = typer.Typer(help="Build, list, show, approve, reject, fetch and check goldens.", no_args_is_help=True)
+app.command("approve")(deciding.approve)
+app.command("reject")(deciding.reject)
 
 Ref = Annotated[
     str, typer.Argument(metavar="REF", help="A golden file, or golden:NAME or golden:NAME@v3 of the store.")
@@ -29,22 +31,36 @@ def list_goldens(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only versions of this golden.")] = None,
 ) -> None:
-    """List the versions that the store holds, and which of them are approved."""
+    """List the versions that the store or the service holds, and which of them are approved."""
     from gradassay.cli.describe import short_digest
     from gradassay.cli.tables import table
 
     session = session_of(context)
-    store = configured_store()
-    versions = store.goldens(name)
+    where, listed = _listed(session, name)
     if session.json:
-        session.emit_json([version_json(version) for version in versions])
+        session.emit_json(
+            [version_json(version) | ({"status": status} if status else {}) for version, status in listed]
+        )
         return
-    session.say(f"{len(versions)} golden versions in {store}")
-    if versions:
+    session.say(f"{len(listed)} golden versions in {where}")
+    if listed:
         rows = (
-            (v.name, f"v{v.version}", ", ".join(v.channels) or "—", v.created, short_digest(v.digest)) for v in versions
+            (v.name, f"v{v.version}", ", ".join(v.channels) or status or "—", v.created, short_digest(v.digest))
+            for v, status in listed
         )
         session.show(table(("name", "version", "channels", "stored", "digest"), rows))
+
+
+def _listed(session: Session, name: str | None) -> tuple[str, list[tuple[GoldenVersion, str]]]:
+    """Where the versions are, and each with what became of it, which only a service knows."""
+    if session.remote:
+        from gradassay.cli.service.store import ServiceStore
+
+        with configured_service(session) as client:
+            service = ServiceStore(client)
+            return str(service), list(service.standing(name))
+    store = configured_store(session)
+    return str(store), [(version, "") for version in store.goldens(name)]
 
 
 @app.command("show")
@@ -55,46 +71,14 @@ def show(context: typer.Context, reference: Ref) -> None:
     from gradassay.goldens.golden import read_golden
 
     session = session_of(context)
-    found = one_golden(reference)
+    found = one_golden(session, reference)
     golden, digest = read_golden(found.path), digest_of_file(found.path)
-    approvals = configured_store().approvals(golden.name) if found.ref.startswith("golden:") else ()
+    approvals = configured_store(session).approvals(golden.name) if found.ref.startswith("golden:") else ()
     if session.json:
         history = {"approvals": [approval.to_json() for approval in approvals]}
         session.emit_json(golden_json(golden, found.ref, digest) | history)
     else:
         session.show(describe_golden(golden, found.ref, digest, approvals))
-
-
-@app.command("approve")
-def approve(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the golden, or NAME@vN.")],
-    version: Annotated[
-        str | None, typer.Argument(metavar="[VERSION]", help="Version to approve, as in 3 or v3.")
-    ] = None,
-    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the history.")] = "",
-    channel: Annotated[str, typer.Option("--channel", help="The channel to point at this version.")] = "approved",
-    expected: Annotated[
-        int | None,
-        typer.Option("--expected", min=0, help="Approve only if the channel points to this version now (0: to none)."),
-    ] = None,
-    who: Annotated[str, typer.Option("--who", help="Who approves; the user of this machine by default.")] = "",
-) -> None:
-    """Point a channel at a version; the history of approvals keeps who did it and why."""
-    from gradassay.goldens.reference import GoldenReference
-
-    session = session_of(context)
-    wanted = GoldenReference.parse(name if version is None else f"{name}@v{version.removeprefix('v')}")
-    if wanted.version is None:
-        raise UsageError(f"{name!r} does not say which version", hint="write gradassay golden approve NAME VERSION")
-    if not reason.strip():
-        raise UsageError("an approval must say why", hint="give --reason; it stays in the history")
-    approved = configured_store().approve(
-        wanted.name, wanted.version, channel=channel, who=who or getpass.getuser(), why=reason, expected=expected
-    )
-    if session.json:
-        session.emit_json(version_json(approved))
-    session.say(f"{approved.name} v{approved.version} is {channel}")
 
 
 @app.command("pull")
@@ -107,7 +91,7 @@ def pull(
     from gradassay.goldens.atomic import write_atomically
 
     session = session_of(context)
-    found = one_golden(reference)
+    found = one_golden(session, reference)
     write_atomically(out, found.path.read_bytes())
     if session.json:
         session.emit_json({"ref": found.ref, "file": str(out)})
@@ -120,7 +104,7 @@ def verify(context: typer.Context, reference: Ref) -> None:
     from gradassay.cli.verify import verify_golden
 
     session = session_of(context)
-    found = one_golden(reference)
+    found = one_golden(session, reference)
     checks = verify_golden(found.path)
     if session.json:
         session.emit_json({"ref": found.ref, "checks": [{"name": name, "result": result} for name, result in checks]})
@@ -188,13 +172,11 @@ def version_json(version: GoldenVersion) -> dict[str, object]:
     }
 
 
-def one_golden(reference: str) -> Referred:
+def one_golden(session: Session, reference: str) -> Referred:
     """The one golden that is meant; a bare name that is no file is looked up in the store."""
-    from gradassay.goldens.reference import resolve
-
     if not any(mark in reference for mark in (":", "/", ".safetensors")) and not Path(reference).exists():
         reference = f"golden:{reference}"
-    found = [item for item in resolve(reference, configured_store) if item.kind == "golden"]
+    found = [item for item in resolve_reference(session, reference) if item.kind == "golden"]
     if len(found) != 1:
         raise UsageError(
             f"{reference}: means {len(found)} goldens, not one",

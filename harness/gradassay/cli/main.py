@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gradassay.cli import demo, diff, doctor, faults, golden, plan, record, serve
+from gradassay.cli import demo, diff, doctor, faults, golden, plan, record, serve, token
 from gradassay.cli.failure import report_bug, report_error
 from gradassay.cli.session import Session
 from gradassay.goldens.errors import GradassayError
@@ -32,6 +32,7 @@ app.command("diff")(diff.diff)
 app.command("plan")(plan.plan)
 app.add_typer(faults.app, name="faults")
 app.command("serve")(serve.serve)
+app.add_typer(token.app, name="token")
 app.command("doctor")(doctor.doctor)
 
 
@@ -64,7 +65,7 @@ def start(
     """Gradient goldens for distributed training, and an assay that names the fault."""
     if store:
         os.environ["GRADASSAY_STORE"] = store
-    context.obj = Session(json=json, quiet=quiet, debug=debug, url=url)
+    context.obj = Session(json=json, quiet=quiet, debug=debug, url=url, local=bool(store))
 
 
 def hoist(arguments: list[str]) -> list[str]:

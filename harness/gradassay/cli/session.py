@@ -22,12 +22,18 @@ PLAIN_WIDTH = 110
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One invocation. url: the service, empty where none is meant."""
+    """One invocation. url: the service, empty where none is meant. local: a store was named, which goes before it."""
 
     json: bool = False
     quiet: bool = False
     debug: bool = False
     url: str = ""
+    local: bool = False
+
+    @property
+    def remote(self) -> bool:
+        """Whether goldens and records are those of the service."""
+        return bool(self.url) and not self.local
 
     def emit(self, text: str) -> None:
         """Writes data to stdout; a reader that went away (`| head`) is no error."""

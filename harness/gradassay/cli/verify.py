@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from gradassay.cli.truth import assay_truth
 from gradassay.goldens.assay.result import Verdict
+from gradassay.goldens.assay.truth import assay_truth
 from gradassay.goldens.container import digest_of_file, invalid
 from gradassay.goldens.errors import GoldenRefused
 from gradassay.goldens.golden import read_golden

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from gradassay.goldens.assay.result import Assay, JointFinding
+from gradassay.goldens.errors import UsageError
 from gradassay.goldens.report import render, render_joint
+from gradassay.goldens.report.json import from_json
 
 
 def _strict(text: str) -> Any:
@@ -74,3 +76,23 @@ def test_several_assays_stand_under_the_gravest_verdict(
 def test_an_unknown_format_is_refused(agreeing: Assay) -> None:
     with pytest.raises(ValueError, match="pdf"):
         render(agreeing, "pdf")
+
+
+@pytest.mark.parametrize("name", ["expert", "agreeing", "geometric", "broken", "incomparable"])
+@pytest.mark.parametrize("format", ["json", "markdown", "html", "junit", "text"])
+def test_a_document_read_again_renders_the_same(name: str, format: str, request: pytest.FixtureRequest) -> None:
+    written = from_json(_strict(render(request.getfixturevalue(name), "json")))
+
+    again = from_json(_strict(render(written, "json")))
+    assert render(again, format) == render(written, format)
+    assert render(written, "json") == render(request.getfixturevalue(name), "json")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [({"format": 2}, "format 2"), ({"verdict": "fine"}, "verdict"), ({"power": {"dense": "much"}}, "power.dense")],
+)
+def test_a_document_of_another_shape_is_refused(change: dict[str, Any], named: str, agreeing: Assay) -> None:
+    document = _strict(render(agreeing, "json")) | change
+    with pytest.raises(UsageError, match=named):
+        from_json(document)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -51,6 +52,7 @@ def _engine(url: str) -> Engine:
     if kind != "sqlite":
         return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=20)
     engine = create_engine(url, connect_args={"timeout": BUSY_S, "isolation_level": None})
+    _make_folder(engine)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
@@ -64,3 +66,14 @@ def _engine(url: str) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _make_folder(engine: Engine) -> None:
+    folder = Path(engine.url.database or "").absolute().parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: the folder of the service's database cannot be made ({error.strerror or error})",
+            hint="choose another with GRADASSAY_DATABASE_URL or `gradassay serve --folder`, or mend its permissions",
+        ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, DateTime, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint
+from sqlalchemy import JSON, DateTime, ForeignKey, Index, LargeBinary, MetaData, String, Text, UniqueConstraint
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
@@ -28,8 +28,16 @@ class Moment(TypeDecorator[datetime]):
 
 
 class Table(DeclarativeBase):
-    """What all tables share."""
+    """What all tables share; constraints have names, so that revisions can change them."""
 
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
     type_annotation_map = {datetime: Moment, str: Text, bytes: LargeBinary, dict[str, Any]: JSON, list[Any]: JSON}  # noqa: RUF012
 
 
@@ -40,6 +48,7 @@ class RunRow(Table):
     __table_args__ = (
         UniqueConstraint("project", "digest"),
         Index("runs_of_problem", "project", "problem", "dtype", "number"),
+        Index("runs_of_golden", "project", "problem", "dtype", "problem_digest", "dtype_profile"),
     )
 
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
@@ -54,6 +63,7 @@ class RunRow(Table):
     strategy: Mapped[str] = mapped_column(String(128))
     layout: Mapped[str] = mapped_column(String(128))
     dtype: Mapped[str] = mapped_column(String(64))
+    dtype_profile: Mapped[str] = mapped_column(String(200))
     commit: Mapped[str] = mapped_column(String(128))
     header: Mapped[dict[str, Any]]
     posted_by: Mapped[str] = mapped_column(String(128))
@@ -117,7 +127,7 @@ class GoldenRow(Table):
 class VersionRow(Table):
     """An immutable version of a golden; its file lies in the store.
 
-    facts: what pages show of it (units, noise, power, mutation score, environment). kept: where the approved copy lies.
+    facts: what pages show of it (units, noise, power, environment, references).
     drift: how it differs from what was approved when it was proposed, as `refresh` found it.
     """
 
@@ -128,7 +138,6 @@ class VersionRow(Table):
     digest: Mapped[str] = mapped_column(String(80))
     facts: Mapped[dict[str, Any]]
     drift: Mapped[dict[str, Any] | None]
-    kept: Mapped[str | None]
     proposed_at: Mapped[datetime]
     proposed_by: Mapped[str] = mapped_column(String(128))
 
@@ -148,7 +157,8 @@ class EntryRow(Table):
     """One entry of the ledger, never changed: who did what to which version, when and why, and from where to where.
 
     action: proposed, endorsed (the first of two reviewers), approved, rejected, superseded, undone, accepted (a
-    divergence), adopted (found in the store). previous: the version that the channel pointed to, 0 for none.
+    divergence), adopted (found in the store), deleted (a version, by gc). Where a channel moved: version is what it
+    points to since, previous what it pointed to before, 0 for none.
     """
 
     __tablename__ = "ledger"

@@ -20,7 +20,7 @@ from gradassay.goldens.report.view import View, joint_view, view
 
 def render_html(assays: Sequence[Assay], joint: Sequence[JointFinding] = ()) -> str:
     """The page's text. Its content policy allows its own style and script by digest, and nothing else."""
-    style, script = _part("report.css"), _part("report.js")
+    style, script = _part("heatmap.css") + _part("report.css"), _part("report.js")
     return _template().render(
         views=[_page(view(assay)) for assay in assays],
         joint=[joint_view(finding) for finding in joint],

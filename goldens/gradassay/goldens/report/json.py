@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from gradassay.goldens.assay.result import EXITS, Assay, Finding, JointFinding, Law, Side, joint_verdict
+from gradassay.goldens.errors import UsageError
 
 FORMAT = 1
 
@@ -40,6 +42,40 @@ def to_json(assay: Assay) -> dict[str, Any]:
         "unmatched": {"a": list(assay.unmatched_a), "b": list(assay.unmatched_b)},
         "notes": list(assay.notes),
     }
+
+
+def from_json(document: Mapping[str, Any]) -> Assay:
+    """The assay that `to_json` wrote, for another report of it; tokens are not in the document.
+
+    Raises UsageError for a document of another format or shape.
+    """
+    from pydantic import ValidationError
+
+    if document.get("format") != FORMAT:
+        raise UsageError(f"assay: format {document.get('format')!r} is not known", hint=f"this release reads {FORMAT}")
+    try:
+        unmatched, power = document["unmatched"], document["power"]
+        assay: Assay = _reader().validate_python(
+            {
+                **document,
+                "power": {family: math.inf if value is None else value for family, value in power.items()},
+                "unmatched_a": unmatched["a"],
+                "unmatched_b": unmatched["b"],
+            }
+        )
+    except KeyError as error:
+        raise UsageError(f"assay: {error.args[0]} is missing") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"assay: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    return assay
+
+
+@cache
+def _reader() -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Assay)
 
 
 def joint_to_json(assays: Sequence[Assay], findings: Sequence[JointFinding]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from gradassay.goldens.atomic import write_atomically
+from gradassay.goldens.atomic import PARTIAL, write_atomically
 from gradassay.goldens.container import digest_of_file
 from gradassay.goldens.errors import StoreError
 from gradassay.goldens.golden import read_golden
@@ -19,7 +19,7 @@ from gradassay.goldens.store.approval import DEFAULT_CHANNEL, Approval
 from gradassay.goldens.store.lock import locked
 from gradassay.goldens.store.lookup import pick_golden, pick_record
 from gradassay.goldens.store.protocol import GoldenVersion, StoredRecord
-from gradassay.goldens.store.staging import now, publish, staged, verified
+from gradassay.goldens.store.staging import now, publish, remove_abandoned, staged, verified
 
 Entry = TypeVar("Entry", GoldenVersion, StoredRecord)
 _VERSION: TypeAdapter[GoldenVersion] = TypeAdapter(GoldenVersion)
@@ -144,6 +144,19 @@ class DirectoryStore:
         """The store's own file of that record, its digest verified."""
         entry = self.find_record(reference)
         return verified(self.folder / "records" / f"{entry.digest.removeprefix('sha256:')}.safetensors", entry.digest)
+
+    def remove_abandoned(self) -> int:
+        """How many files it removed that writers left half-written when they died."""
+        records, goldens = self.folder / "records", self.folder / "goldens"
+        removed = remove_abandoned(records) + remove_abandoned(goldens)
+        for folder in (records, *goldens.glob("*/")):
+            if not any(folder.glob(f".*{PARTIAL}")):
+                continue
+            with locked(folder / ".lock"):
+                for path in folder.glob(f".*{PARTIAL}"):
+                    path.unlink(missing_ok=True)
+                    removed += 1
+        return removed
 
     def _golden_folder(self, name: str) -> Path:
         return self.folder / "goldens" / names.encode(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from gradassay.goldens.store.mlflow_runs import DIGEST, fetch, publish_run, visi
 from gradassay.goldens.store.mlflow_summary import golden_summary, record_summary
 from gradassay.goldens.store.mlflow_versions import GOLDEN, append_version, ledger_entry, search_versions, utc
 from gradassay.goldens.store.protocol import GoldenVersion, StoredRecord
-from gradassay.goldens.store.staging import staged
+from gradassay.goldens.store.staging import remove_abandoned_folders, staged, staging_folder
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -48,7 +47,7 @@ class MlflowStore:
     def put_golden(self, path: Path) -> GoldenVersion:
         """Keeps the golden as a run and as the next version of its registered model."""
         connection = self._connection
-        with tempfile.TemporaryDirectory() as folder, staged(path, Path(folder), read_golden) as incoming:
+        with staging_folder() as folder, staged(path, folder, read_golden) as incoming:
             name, digest = incoming.content.name, incoming.digest
             model = GOLDEN + names.encode(name)
             summary = golden_summary(incoming.content)
@@ -120,7 +119,7 @@ class MlflowStore:
     def put_record(self, path: Path) -> StoredRecord:
         """Keeps the record as a run with a few summary metrics."""
         connection = self._connection
-        with tempfile.TemporaryDirectory() as folder, staged(path, Path(folder), read_record) as incoming:
+        with staging_folder() as folder, staged(path, folder, read_record) as incoming:
             header = incoming.content.header
             summary = record_summary(incoming.content)
             title = f"{header.problem.name} {header.strategy} {header.layout}"
@@ -154,6 +153,10 @@ class MlflowStore:
         """A local file of that record."""
         entry = self.find_record(reference)
         return fetch(self._connection, [entry.id], RECORD_FILE, entry.digest)
+
+    def remove_abandoned(self) -> int:
+        """How many files it removed that writers on this machine left in their staging folders when they died."""
+        return remove_abandoned_folders()
 
 
 def _golden_version(row: ModelVersion, pointing: dict[str, dict[str, int]]) -> GoldenVersion:

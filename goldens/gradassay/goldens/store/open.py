@@ -26,7 +26,7 @@ def open_store(uri: str | None = None) -> GoldenStore:
     if not uri:
         from gradassay.goldens.settings import Settings
 
-        uri = Settings.load().store or f"sqlite:///{DEFAULT_FOLDER.absolute()}/mlflow.db"
+        uri = Settings.load().store or default_store()
     if uri.startswith("dir:"):
         return _directory_store(uri.removeprefix("dir:"))
     scheme = _SCHEME.match(uri)
@@ -37,6 +37,21 @@ def open_store(uri: str | None = None) -> GoldenStore:
         return _mlflow_store(uri)
     hint = "MLflow refuses file stores; " + _ADDRESSES if scheme[0].lower() == "file:" else _ADDRESSES
     raise UsageError(f"store {uri!r}: addresses that begin with {scheme[0]!r} are not known", hint=hint, store=uri)
+
+
+def default_store() -> str:
+    """The address of the store where no setting names one: MLflow on SQLite in `.gradassay` of the working directory."""
+    return f"sqlite:///{DEFAULT_FOLDER.absolute()}/mlflow.db"
+
+
+def folder_of_store(uri: str) -> Path | None:
+    """The folder that the store of this address keeps its files in; None where that is on no disk of this machine."""
+    uri = uri or default_store()
+    if uri.startswith("sqlite:///"):
+        return Path(uri.removeprefix("sqlite:///")).expanduser().absolute().parent
+    if uri.startswith("dir:") or _SCHEME.match(uri) is None:
+        return Path(uri.removeprefix("dir:")).expanduser().absolute()
+    return None
 
 
 def _directory_store(path: str) -> GoldenStore:

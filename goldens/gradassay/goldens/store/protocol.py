@@ -93,3 +93,7 @@ class GoldenStore(Protocol):
     def record_path(self, reference: str) -> Path:
         """A local file with the record of this id or digest."""
         ...
+
+    def remove_abandoned(self) -> int:
+        """How many files it removed that writers left half-written when they died."""
+        ...

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,11 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from gradassay.goldens.atomic import unwritten
 from gradassay.goldens.container import digest_of_file
 from gradassay.goldens.errors import InvalidFile, StoreError
 
 Content = TypeVar("Content")
 _PIECE = 1 << 20
+_PREFIX = ".incoming."
+_FOLDER_PREFIX = "gradassay-staging-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +42,11 @@ def staged(source: Path, folder: Path, read: Callable[[Path], Content]) -> Itera
     content = read(source)
     before = digest_of_file(source)
     temporary: Path | None = None
+    held: int | None = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=folder, prefix=".incoming.", suffix=".safetensors")
-        temporary = Path(name)
-        digest = _copy(source, descriptor)
+        held, temporary = _locked_temporary(folder)
+        digest = _copy(source, temporary)
         if digest != before:
             raise InvalidFile(
                 f"{source}: changed while it was read, from {before} to {digest}",
@@ -50,19 +55,66 @@ def staged(source: Path, folder: Path, read: Callable[[Path], Content]) -> Itera
             )
         yield Staged(path=temporary, digest=digest, content=content)
     except OSError as error:
-        raise StoreError(
-            f"{folder}: a copy of {source} could not be written ({error.strerror or error})",
-            hint="check free space and permissions; nothing was stored",
-            path=str(source),
-        ) from error
+        what = f"{folder}: a copy of {source}"
+        raise unwritten(error, what, hint="check free space and permissions; nothing was stored") from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+        if held is not None:
+            os.close(held)
 
 
-def _copy(source: Path, descriptor: int) -> str:
+def remove_abandoned(folder: Path) -> int:
+    """How many temporary files it removed from `folder`: those whose writer died before it gave them a name."""
+    return sum(_remove_unlocked(path) for path in folder.glob(f"{_PREFIX}*"))
+
+
+@contextmanager
+def staging_folder() -> Iterator[Path]:
+    """A temporary folder to stage in, for stores that are in no folder of this machine."""
+    with tempfile.TemporaryDirectory(prefix=_FOLDER_PREFIX) as folder:
+        yield Path(folder)
+
+
+def remove_abandoned_folders() -> int:
+    """How many files it removed from staging folders whose writer died."""
+    removed = 0
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
+        found = [path for path in folder.rglob("*") if path.is_file()]
+        if found and all(_remove_unlocked(path) for path in found):
+            shutil.rmtree(folder, ignore_errors=True)
+            removed += len(found)
+    return removed
+
+
+def _remove_unlocked(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _locked_temporary(folder: Path) -> tuple[int, Path]:
+    """A new temporary file, locked for as long as the descriptor is open, which says that somebody writes it."""
+    while True:
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=_PREFIX, suffix=".safetensors")
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, Path(name)
+        os.close(descriptor)
+
+
+def _copy(source: Path, path: Path) -> str:
     digest = hashlib.sha256()
-    with os.fdopen(descriptor, "wb") as target, source.open("rb") as file:
+    with path.open("wb") as target, source.open("rb") as file:
         while piece := file.read(_PIECE):
             digest.update(piece)
             target.write(piece)

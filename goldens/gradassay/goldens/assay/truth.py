@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gradassay.goldens.assay.compare import assay_record
+from gradassay.goldens.assay.result import Assay
+from gradassay.goldens.golden import Golden
 from gradassay.goldens.header import Framework, RecordHeader, StageStep
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import Capture, Record
-
-if TYPE_CHECKING:
-    from gradassay.goldens.assay.result import Assay
-    from gradassay.goldens.golden import Golden
 
 
 def assay_truth(golden: Golden) -> Assay:

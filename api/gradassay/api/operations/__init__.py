@@ -1,0 +1,1 @@
+"""Running the service: logs, metrics, readiness, start and stop."""

@@ -1,0 +1,1 @@
+"""What people decide about divergences, and what is still to be decided."""

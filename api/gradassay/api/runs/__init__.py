@@ -1,0 +1,1 @@
+"""Runs: records that were posted, checked before anything of them is kept."""

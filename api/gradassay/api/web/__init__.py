@@ -1,0 +1,1 @@
+"""The dashboard: pages rendered here, and the static files that they need."""

@@ -1,0 +1,1 @@
+"""What pages show, as pure functions of what the database says."""

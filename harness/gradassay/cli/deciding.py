@@ -1,0 +1,104 @@
+"""`gradassay golden approve` and `gradassay golden reject`: on the service, or approvals on a store."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Annotated, Any
+
+import typer
+
+from gradassay.cli.session import Session, session_of
+from gradassay.cli.stores import configured_service, configured_store
+from gradassay.goldens.errors import UsageError
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the golden, or NAME@vN.")]
+VersionText = Annotated[
+    str | None, typer.Argument(metavar="[VERSION]", help="The version that is decided about, as in 3 or v3.")
+]
+Channel = Annotated[str, typer.Option("--channel", help="The channel to point at this version.")]
+Expected = Annotated[
+    int | None,
+    typer.Option("--expected", min=0, help="Decide only if the channel points to this version now (0: to none)."),
+]
+
+
+def approve(
+    context: typer.Context,
+    name: Name,
+    version: VersionText = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the history.")] = "",
+    channel: Channel = "approved",
+    expected: Expected = None,
+    who: Annotated[
+        str, typer.Option("--who", help="Who approves, on a store; the user of this machine by default.")
+    ] = "",
+) -> None:
+    """Point a channel at a version; the history keeps who did it and why.
+
+    On a service the token says who, and where two reviewers are asked for, the first approval only prepares the second.
+    """
+    session = session_of(context)
+    wanted, number = _version(name, version, "approve")
+    if not reason.strip():
+        raise UsageError("an approval must say why", hint="give --reason; it stays in the history")
+    if session.remote:
+        if who:
+            raise UsageError(
+                "--who cannot be chosen on a service", hint="the token in GRADASSAY_TOKEN says who decides"
+            )
+        entry = _decide(session, wanted, number, "approve", channel=channel, why=reason, expected=expected)
+        if entry["action"] == "endorsed":
+            session.say(f"{wanted} v{number} has one approval; {channel} moves when a second reviewer approves it too")
+            return
+    else:
+        from gradassay.cli.golden import version_json
+
+        approved = configured_store(session).approve(
+            wanted, number, channel=channel, who=who or getpass.getuser(), why=reason, expected=expected
+        )
+        if session.json:
+            session.emit_json(version_json(approved))
+    session.say(f"{wanted} v{number} is {channel}")
+
+
+def reject(
+    context: typer.Context,
+    name: Name,
+    version: VersionText = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why; whoever proposed the version reads it.")] = "",
+    channel: Annotated[str, typer.Option("--channel", help="The channel that --expected is about.")] = "approved",
+    expected: Expected = None,
+) -> None:
+    """Reject a proposed version, on a service; a store keeps approvals only."""
+    session = session_of(context)
+    wanted, number = _version(name, version, "reject")
+    if not reason.strip():
+        raise UsageError("a rejection must say why", hint="give --reason; whoever proposed the version reads it")
+    if not session.remote:
+        raise UsageError(
+            "a store keeps approvals only: what nobody approves is never compared with",
+            hint="rejections are kept by the service: name it by --url or GRADASSAY_URL",
+        )
+    _decide(session, wanted, number, "reject", channel=channel, why=reason, expected=expected)
+    session.say(f"{wanted} v{number} is rejected")
+
+
+def _decide(
+    session: Session, name: str, version: int, decision: str, *, channel: str, why: str, expected: int | None
+) -> dict[str, Any]:
+    from gradassay.cli.service.store import decide
+
+    with configured_service(session) as client:
+        entry = decide(client, name, version, decision, channel=channel, why=why, expected=expected)
+    if session.json:
+        session.emit_json(entry)
+    return entry
+
+
+def _version(name: str, version: str | None, verb: str) -> tuple[str, int]:
+    from gradassay.goldens.reference import GoldenReference
+
+    wanted = GoldenReference.parse(name if version is None else f"{name}@v{version.removeprefix('v')}")
+    if wanted.version is None:
+        raise UsageError(f"{name!r} does not say which version", hint=f"write gradassay golden {verb} NAME VERSION")
+    return wanted.name, wanted.version

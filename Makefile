@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export GRADASSAY_ZOO ?= $(CURDIR)/.zoo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup zoo gate demo test check matrix faults public-faults vendor slow-test zoo-test clean
+.PHONY: help setup zoo gate demo packages test check matrix faults public-faults openapi vendor slow-test zoo-test clean
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -31,10 +31,13 @@ gate: $(READY)
 demo: gate  ## the whole loop on real runs: a golden, DeepSpeed and Megatron-FSDP before and after their fixes
 	$(BIN)/gradassay demo
 
-test: gate  ## all tests but those marked slow
+packages:  ## Postgres and Chromium from Debian, where they are missing; the tests start them
+	sh ci/packages.sh
+
+test: packages gate  ## all tests but those marked slow
 	$(BIN)/pytest -m "not slow"
 
-slow-test: gate  ## the tests that take minutes, of no further release
+slow-test: packages gate  ## the tests that take minutes, of no further release
 	$(BIN)/pytest -m "slow and not frameworks"
 
 zoo-test: zoo  ## every test on real releases of frameworks
@@ -54,6 +57,9 @@ faults: gate  ## every injectable fault on every strategy, as docs/injected-faul
 
 public-faults: zoo  ## every public report, run for real or injected, as docs/faults.md
 	$(BIN)/python ci/public_faults.py
+
+openapi: $(READY)  ## the description of the HTTP API, as api/openapi.json
+	$(BIN)/python ci/openapi.py
 
 vendor:  ## rebuild the scripts of others that the dashboard serves, from npm
 	cd ci/vendor && npm ci && node build.mjs ../../api/gradassay/api/web/static/vendor

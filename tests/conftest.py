@@ -16,6 +16,7 @@ import builders
 from builders import Toy
 from gradassay.goldens.golden import Golden
 from gradassay.goldens.record import Record
+from services.postgres import postgres_server, postgres_url  # noqa: F401  (fixtures, for tests of every room)
 
 
 @pytest.fixture(scope="session")

@@ -7,18 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sqlalchemy import update
 
 from builders import Toy, make_golden, make_record
+from gradassay.api.auth.caller import Caller
+from gradassay.api.auth.scope import Scope
+from gradassay.api.database.tables import EntryRow, RunRow, Table, VersionRow
+from gradassay.api.judging.refresh import ensure_drift
+from gradassay.api.ledger.deciding import Decision
+from gradassay.api.ledger.entry import Action, Entry
+from gradassay.api.service import Service
+from gradassay.goldens.container import digest_of_file
 from gradassay.goldens.golden import Golden
 from gradassay.goldens.header import Framework, Parameter, Reference, Source
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import Record
 
 LAYERS, EXPERTS, UNITS = 3, 4, 16
+SEED = 1000
 HARDWARE: Mapping[str, Any] = {
     "device": "cuda",
     "gpu": "NVIDIA H100 80GB HBM3",
@@ -237,3 +249,102 @@ def month() -> Iterator[Posted]:
         commit=COMMITS[11],
         by="laptop",
     )
+
+
+def seed(service: Service, folder: Path) -> None:
+    """Fills an empty service with the month. folder: for files on their way into the store."""
+    problem = toy()
+    first = golden(problem)
+    dense = toy("dense-tiny", seed=8)
+    others = {name: golden(dense, dtype=name) for name in ("float32", "bfloat16")}
+    file = folder / "incoming.safetensors"
+
+    def propose(made: Golden, day: float, *, who: str, why: str) -> tuple[str, int]:
+        made.write(file)
+        version = service.ledger.propose(file, who=who, project="default", why=why)
+        _dated(service, VersionRow, VersionRow.proposed_at, day, golden=version.name, version=version.version)
+        return version.name, version.version
+
+    def decide(version: tuple[str, int], decision: Decision, day: float, *, who: str, why: str) -> Entry:
+        entry = service.ledger.decide(*version, decision, who=who, why=why)
+        _dated(service, EntryRow, EntryRow.at, day, number=entry.number)
+        return entry
+
+    built = propose(first, 29, who="ci-goldens", why="first golden of the problem")
+    decide(built, Decision.APPROVE, 28, who="ada", why="16 units, power 1.00000001, references agree")
+    for name, made in others.items():
+        built = propose(made, 27, who="ci-goldens", why=f"dense model in {name}")
+        decide(built, Decision.APPROVE, 26, who="grace", why="as planned")
+    for number, posted in enumerate(month(), start=SEED):
+        posted.record(problem, number).write(file)
+        run, _ = service.runs.post(file, digest_of_file(file), who=posted.by, project="default")
+        _dated(service, RunRow, RunRow.posted_at, posted.day, id=run.id)
+        service.assays.judge(service.assays.question(run))
+    built = propose(restructured(first, environment=THEN), 18, who="ci-goldens", why="router rewritten")
+    decide(built, Decision.REJECT, 17, who="grace", why="the auxiliary loss is counted twice; mend the model first")
+    propose(rounded(first), 1.2, who="ci-goldens", why="monthly refresh on the new image")
+    propose(restructured(rounded(first)), 0.6, who="linus", why="auxiliary loss scaled as in the paper")
+    for made in others.values():
+        propose(rounded(made), 1.1, who="ci-goldens", why="monthly refresh on the new image")
+    for known in service.ledger.goldens("*"):
+        for version in service.ledger.versions(known.name):
+            ensure_drift(service.database, service.store, version.name, version.version)
+    _review(service)
+
+
+def _review(service: Service) -> None:
+    for group in service.reviews.inbox("default"):
+        operator = Caller(who="ada", project="*", scopes=frozenset(Scope))
+        run = service.runs.find(group.runs[0], operator)
+        if group.pattern == "last-only":
+            service.reviews.accept(
+                run,
+                law=group.law,
+                reason="accelerate 1.12 without gradient accumulation plugin; ours to configure",
+                expires_at=datetime.now(UTC) + timedelta(days=30),
+                who="ada",
+            )
+
+
+def _dated(service: Service, table: type[Table], column: Any, day: float, **row: object) -> None:
+    at = datetime.now(UTC) - timedelta(days=day)
+    with service.database.write() as session:
+        session.execute(update(table).filter_by(**row).values({column: at}))
+        if table is VersionRow:
+            session.execute(update(EntryRow).filter_by(**row, action=str(Action.PROPOSED)).values(at=at))
+
+
+def pages(service: Service) -> dict[str, str]:
+    """Paths of the dashboard's pages by name; those of a run, golden or entry only where there is one."""
+    found = {
+        "inbox": "/",
+        "runs": "/runs",
+        "matrix": "/matrix",
+        "diff": "/diff",
+        "goldens": "/goldens",
+        "history": "/history",
+        "faults": "/faults",
+        "fault": "/faults/deepspeed-6545",
+        "ledger": "/ledger",
+        "settings": "/settings",
+        "login": "/login",
+        "missing": "/nowhere",
+    }
+    runs = service.runs.page("*", limit=200).items
+    by_kind = {(run.strategy, run.layout): run.id for run in runs}
+    if not runs:
+        return found
+    wrong, right = by_kind["megatron-fsdp", "dp4.ep2.accum3"], by_kind["fsdp2", "dp8.ep4.accum2"]
+    expert = by_kind["torchtitan-fsdp2", "dp4.ep2.accum3"]
+    return found | {
+        "run": f"/runs/{wrong}",
+        "run-expert": f"/runs/{expert}",
+        "run-agrees": f"/runs/{right}",
+        "diff-two": f"/diff?a={expert}&b={wrong}",
+        "golden": "/goldens/moe-small.float32",
+        "version": "/goldens/moe-small.float32/v3",
+        "version-structured": "/goldens/moe-small.float32/v4",
+        "version-rejected": "/goldens/moe-small.float32/v2",
+        "history-expert": "/history?parameter=layers.0.experts.0.up.weight&framework=deepspeed",
+        "entry": "/ledger/2",
+    }

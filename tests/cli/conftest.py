@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+import served
 from builders import Toy
+from gradassay.api.auth.scope import Scope
 from gradassay.cli.main import run
 from gradassay.goldens.golden import Golden
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import Record
+from served import Service
 
 TIMEOUT_S = 600.0
 SETTINGS = ("GRADASSAY_", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
@@ -99,3 +102,27 @@ def files(
     make_record(toy, layout=Layout(dp=4, ep=2, accum=3), weights={"expert": 2.0}).write(made.doubled)
     make_record(toy, layout=Layout(dp=4, ep=4, accum=3), weights={"expert": 4.0}).write(made.quadrupled)
     return made
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """A service on loopback with a store of its own."""
+    folder = tmp_path / "service"
+    folder.mkdir()
+    with served.serving(folder, uploads=folder, max_upload_bytes=2**26) as running:
+        yield running
+
+
+@pytest.fixture
+def online(inside: Callable[..., Ran], service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    """As `inside`, with the address of the service and a token with every scope in the environment."""
+    monkeypatch.setenv("GRADASSAY_URL", service.url)
+    monkeypatch.setenv("GRADASSAY_TOKEN", token(service, *Scope))
+    monkeypatch.setenv("GRADASSAY_RETRY_S", "5")
+    monkeypatch.setenv("GRADASSAY_CACHE", str(tmp_path / "cache"))
+    return inside
+
+
+def token(service: Service, *scopes: Scope, project: str = "default", name: str = "ci") -> str:
+    """The secret of a new token."""
+    return served.mint(service, *scopes, project=project, name=name)["Authorization"].removeprefix("Bearer ")

@@ -59,6 +59,11 @@ class ServiceSettings(Settings):
         description="who vouches for CI jobs that exchange their identity for a token, as a JSON list of objects with "
         "issuer, audience, jwks_uri, claim and projects",
     )
+    sweep_s: float = Field(
+        default=60.0,
+        gt=0,
+        description="seconds between two looks for what the command line made in the store, or a crash left undone",
+    )
     shutdown_s: float = Field(
         default=20.0, ge=0, description="seconds that requests in flight are given to finish when the service is stopped"
     )

@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from gradassay.goldens.container import open_container
 from gradassay.goldens.errors import InvalidFile, UsageError
-from gradassay.goldens.store.protocol import GoldenStore
 
 Kind = Literal["record", "golden"]
 _VERSION = re.compile(r"v([1-9]\d*)")
@@ -24,6 +23,18 @@ class Referred:
     kind: Kind
     ref: str
     path: Path
+
+
+class Files(Protocol):
+    """What keeps the files that references mean: a store, or a service."""
+
+    def golden_path(self, name: str, version: int | None = None, *, channel: str = ...) -> Path:
+        """A local file with the given version, or with the one that `channel` points to."""
+        ...
+
+    def record_path(self, reference: str) -> Path:
+        """A local file with the record of this id or digest."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +55,7 @@ class GoldenReference:
         return cls(name=name, version=int(match[1]) if match else None, channel="approved" if match or not at else at)
 
 
-def resolve(text: str, store: Callable[[], GoldenStore]) -> tuple[Referred, ...]:
+def resolve(text: str, store: Callable[[], Files]) -> tuple[Referred, ...]:
     """The files that `text` means: one, or all records and goldens of a folder by name.
 
     store: opened only where the reference needs it. Raises InvalidFile for a path that is not there or a folder

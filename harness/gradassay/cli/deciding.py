@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gradassay.cli.session import Session, session_of
-from gradassay.cli.stores import configured_service, configured_store
+from gradassay.cli.stores import configured_service
 from gradassay.goldens.errors import UsageError
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the golden, or NAME@vN.")]
@@ -52,8 +52,9 @@ def approve(
             return
     else:
         from gradassay.cli.golden import version_json
+        from gradassay.goldens.store.open import open_store
 
-        approved = configured_store(session).approve(
+        approved = open_store().approve(
             wanted, number, channel=channel, who=who or getpass.getuser(), why=reason, expected=expected
         )
         if session.json:

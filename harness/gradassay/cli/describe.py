@@ -62,7 +62,14 @@ def describe_golden(golden: Golden, ref: str, digest: str, approvals: Sequence[A
     tables = [family_table(golden), Padding(references, (0, 0, 0, 2))]
     if approvals:
         history = (
-            (item.when, item.channel, version_text(item.previous), f"v{item.version}", item.who, item.why)
+            (
+                item.when,
+                item.channel,
+                version_text(item.previous),
+                version_text(item.version or None),
+                item.who,
+                item.why,
+            )
             for item in approvals
         )
         tables.append(Padding(table(("approved", "channel", "from", "to", "by", "because"), history), (0, 0, 0, 2)))

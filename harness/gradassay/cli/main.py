@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gradassay.cli import demo, diff, doctor, faults, golden, plan, record, serve, token
+from gradassay.cli import demo, diff, doctor, faults, golden, plan, post, record, serve, token, wait
 from gradassay.cli.failure import report_bug, report_error
 from gradassay.cli.session import Session
 from gradassay.goldens.errors import GradassayError
@@ -29,6 +29,8 @@ app.command("demo")(demo.demo)
 app.command("record")(record.record)
 app.add_typer(golden.app, name="golden")
 app.command("diff")(diff.diff)
+app.command("post")(post.post)
+app.command("wait")(wait.wait)
 app.command("plan")(plan.plan)
 app.add_typer(faults.app, name="faults")
 app.command("serve")(serve.serve)

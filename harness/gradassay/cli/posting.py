@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from gradassay.cli.service.client import segment
 from gradassay.goldens.container import digest_of_file
@@ -18,7 +18,6 @@ from gradassay.goldens.reference import resolve
 
 if TYPE_CHECKING:
     from gradassay.cli.service.client import ServiceClient
-    from gradassay.goldens.store.protocol import GoldenStore
 
 HOPELESS = (Unauthorised, Forbidden, Unreachable)
 """Failures that the next file would meet as well."""
@@ -83,7 +82,7 @@ def sendable(texts: Sequence[str]) -> tuple[Sendable, ...]:
     return tuple(found.values())
 
 
-def _no_store() -> GoldenStore:
+def _no_store() -> NoReturn:
     raise UsageError("only files and folders can be posted", hint="write gradassay post FILE or gradassay post FOLDER")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +13,6 @@ from gradassay.goldens.errors import MissingExtra, UsageError
 
 if TYPE_CHECKING:
     from gradassay.api.operations.serving import Serving
-
-PROJECT = "default"
 
 
 def serve(
@@ -53,20 +52,20 @@ def _places(context: typer.Context, folder: Path | None) -> dict[str, Any]:
 
 
 def _announce(session: Session, serving: Serving) -> None:
-    login = serving.url + serving.service.logins.link(who=_person(), project=PROJECT) if serving.loopback else None
+    service = serving.service
+    link = service.logins.link(who=_person(), project=service.settings.project) if serving.loopback else None
+    login = link and serving.url + link
     if session.json:
-        session.emit_json({"url": serving.url, "login": login, "store": str(serving.service.store)})
+        session.emit_json({"url": serving.url, "login": login, "store": str(service.store)})
         return
-    session.emit(f"gradassay on {serving.url}, goldens in {serving.service.store}\n")
+    session.emit(f"gradassay on {serving.url}, goldens in {service.store}\n")
     if login is not None:
         session.emit(f"Sign in, once and within ten minutes: {login}\n")
-    elif not serving.service.tokens.list():
+    elif not service.tokens.of_project():
         session.say("Nobody can sign in yet: `gradassay token create` on this machine makes the first token.")
 
 
 def _person() -> str:
-    import getpass
-
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gradassay.cli.session import Session
 from gradassay.goldens.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from gradassay.cli.service.client import ServiceClient
     from gradassay.goldens.reference import Referred
-    from gradassay.goldens.store.protocol import GoldenStore
+    from gradassay.goldens.store.approval import Approval
+    from gradassay.goldens.store.protocol import GoldenVersion, StoredRecord
 
 
-def configured_store(session: Session) -> GoldenStore:
+class Keeper(Protocol):
+    """What commands ask of a store, and what a service does as well; see gradassay.goldens.store.protocol.GoldenStore."""
+
+    def put_golden(self, path: Path) -> GoldenVersion:
+        """Keeps the golden as the next version of its name."""
+        ...
+
+    def put_record(self, path: Path) -> StoredRecord:
+        """Keeps the record."""
+        ...
+
+    def goldens(self, name: str | None = None) -> Sequence[GoldenVersion]:
+        """All versions, of all names or of one."""
+        ...
+
+    def approvals(self, name: str) -> Sequence[Approval]:
+        """The history of all channels of `name`, oldest first."""
+        ...
+
+    def golden_path(self, name: str, version: int | None = None, *, channel: str = ...) -> Path:
+        """A local file with the given version, or with the one that `channel` points to."""
+        ...
+
+    def record_path(self, reference: str) -> Path:
+        """A local file with the record of this id or digest."""
+        ...
+
+
+def configured_store(session: Session) -> Keeper:
     """The service where a URL is set, else the store of --store or GRADASSAY_STORE; opened when first used."""
     if session.remote:
         from gradassay.cli.service.store import ServiceStore

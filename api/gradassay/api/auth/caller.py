@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gradassay.api.auth.project import EVERY_PROJECT as EVERY_PROJECT
 from gradassay.api.auth.scope import Scope
 from gradassay.goldens.errors import Forbidden, NotFound
-
-EVERY_PROJECT = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +22,11 @@ class Caller:
     scopes: frozenset[Scope]
     csrf: str | None = None
     operator: bool = False
+
+    @property
+    def administered(self) -> str:
+        """The project whose tokens the caller may see and revoke; the operator is above projects."""
+        return EVERY_PROJECT if self.operator else self.project
 
     def sees(self, project: str) -> bool:
         """Whether what belongs to this project may be read."""

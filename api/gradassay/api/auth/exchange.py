@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import jwt
-from jwt import PyJWKClient, PyJWTError
+from jwt import PyJWK, PyJWKClient, PyJWTError
 from jwt.exceptions import PyJWKClientConnectionError, PyJWKSetError
 
 from gradassay.api.auth.issuer import OidcIssuer
@@ -54,7 +54,7 @@ class Exchange:
     def _issuer(self, identity: str) -> OidcIssuer:
         try:
             claimed = jwt.decode(identity, options={"verify_signature": False}).get("iss")
-        except PyJWTError as error:
+        except (PyJWTError, ValueError, RecursionError) as error:
             raise _refused(error) from error
         issuer = self._issuers.get(claimed) if isinstance(claimed, str) else None
         if issuer is None:
@@ -66,26 +66,33 @@ class Exchange:
 
     def _verified(self, identity: str, issuer: OidcIssuer) -> dict[str, Any]:
         try:
-            key = self._keys[issuer.issuer].get_signing_key_from_jwt(identity)
             claims: dict[str, Any] = jwt.decode(
                 identity,
-                key,
+                self._key(identity, issuer),
                 algorithms=ALGORITHMS,
                 audience=issuer.audience,
                 issuer=issuer.issuer,
                 leeway=LEEWAY,
                 options={"require": list(REQUIRED)},
             )
-        except (PyJWKClientConnectionError, PyJWKSetError) as error:
-            raise _without_keys(issuer) from error
         except PyJWTError as error:
             raise _refused(error) from error
-        except ValueError as error:
-            raise _without_keys(issuer) from error
         return claims
 
+    def _key(self, identity: str, issuer: OidcIssuer) -> PyJWK:
+        """The published key that the identity names; PyJWTError where none is."""
+        client, named = self._keys[issuer.issuer], jwt.get_unverified_header(identity).get("kid")
+        try:
+            client.get_signing_keys()
+        except (PyJWTError, ValueError) as error:
+            raise _without_keys(issuer) from error
+        try:
+            return client.get_signing_key(named or "")
+        except (PyJWKClientConnectionError, PyJWKSetError, ValueError) as error:
+            raise _without_keys(issuer) from error
 
-def _refused(error: PyJWTError) -> Unauthorised:
+
+def _refused(error: Exception) -> Unauthorised:
     return Unauthorised(
         f"the identity does not hold: {error}",
         hint="request a fresh one for the audience that GRADASSAY_OIDC_ISSUERS names",

@@ -14,6 +14,7 @@ from gradassay.api.auth.caller import Caller
 from gradassay.api.auth.guard import COOKIE
 from gradassay.api.auth.origin import SAFE_METHODS, require_same_origin
 from gradassay.api.problem import problem
+from gradassay.api.web.problem_page import wants_page
 from gradassay.goldens.errors import GradassayError, Unauthorised
 
 PUBLIC = frozenset({"/healthz", "/readyz", "/version", "/login", "/api/v1/tokens/exchange"})
@@ -81,7 +82,7 @@ def _refusal(request: Request, error: GradassayError) -> Response:
         response = problem(request, error)
         response.headers["HX-Redirect"] = LOGIN
         return response
-    if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
+    if not wants_page(request):
         return problem(request, error)
     asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     target = f"{LOGIN}?next={quote(asked, safe='')}" if request.method in SAFE_METHODS and asked != "/" else LOGIN

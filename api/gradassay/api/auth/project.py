@@ -6,6 +6,7 @@ import re
 
 from gradassay.goldens.errors import UsageError
 
+EVERY_PROJECT = "*"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from gradassay.api.database.tables import TokenRow
 from gradassay.goldens.errors import NotFound, UsageError
 
 PREFIX = "gat_"
+ID = re.compile(r"[0-9a-f]{16}")
 NAME_LENGTH = 128
 USED_EVERY = timedelta(minutes=1)
 
@@ -114,9 +116,9 @@ class Tokens:
         Raises NotFound where the project ("*": any) has no such token.
         """
         with self._database.write() as session:
-            row = session.get(TokenRow, token)
+            row = session.get(TokenRow, token) if ID.fullmatch(token) else None
             if row is None or project not in (EVERY_PROJECT, row.project):
-                raise NotFound(f"token {token!r} is not known", hint="gradassay token list names them")
+                raise NotFound(f"token {token[:80]!r} is not known", hint="gradassay token list names them")
             row.revoked_at = row.revoked_at or datetime.now(UTC)
             session.flush()
             return _token(row)

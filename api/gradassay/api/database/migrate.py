@@ -12,7 +12,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from gradassay.api.database.database import Database
 from gradassay.goldens.errors import UsageError
@@ -68,10 +68,10 @@ def _migrate(database: Database, change: Callable[[Config], None]) -> str:
             f"database {database.engine.url}: {error}; this release knows revisions up to {newest()}",
             hint="run the release that migrated the database last, or a newer one",
         ) from error
-    except OperationalError as error:
+    except DBAPIError as error:
         raise UsageError(
             f"database {database.engine.url} cannot be used: {error.orig}",
-            hint="check GRADASSAY_DATABASE_URL, that the server runs, and that the user may create tables",
+            hint="check GRADASSAY_DATABASE_URL, that the server runs, and that what it names is empty or of gradassay",
         ) from error
 
 

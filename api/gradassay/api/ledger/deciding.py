@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from sqlalchemy.orm import Session
 
 from gradassay.api.database.tables import EntryRow
 from gradassay.api.ledger.entry import Action, Entry
-from gradassay.api.ledger.rows import append, entries_of, find_golden, find_version, move, standing_of
+from gradassay.api.ledger.rows import append, check_text, entries_of, find_golden, find_version, move, standing_of
 from gradassay.api.ledger.standing import Standing, replay
 from gradassay.goldens.errors import Conflict, NotFound, UsageError
 from gradassay.goldens.store.approval import check_request, version_text
@@ -43,12 +43,13 @@ def decide(
     if decision is Decision.REJECT and not why.strip():
         raise UsageError("a rejection must say why", hint="whoever proposed the version wants to know what to change")
     check_request(channel, who, why)
+    check_text(why=why, cause=cause)
     golden = find_golden(session, name, lock=True)
     find_version(session, name, version)
     standing = standing_of(session, name)
     _check_expected(standing, name, channel, expected)
     _check_undecided(standing, name, version, channel, decision)
-    said = {"who": who, "why": why, "cause": cause, "project": golden.project, "golden": name}
+    said: dict[str, Any] = {"who": who, "why": why, "cause": cause, "project": golden.project, "golden": name}
     if decision is Decision.REJECT:
         return append(session, Action.REJECTED, version=version, **said)
     present = standing.points(channel)
@@ -68,6 +69,7 @@ def undo(session: Session, number: int, *, who: str, why: str) -> Entry:
 
     Raises NotFound, UsageError for entries of another kind, Conflict where it was undone or something came after it.
     """
+    check_text(why=why)
     row = session.get(EntryRow, number)
     if row is None:
         raise NotFound(f"the ledger has no entry {number}", hint="GET /api/v1/ledger lists them", entry=number)
@@ -85,7 +87,7 @@ def undo(session: Session, number: int, *, who: str, why: str) -> Entry:
     for later in entries:
         if later.undoes == number:
             _refuse(f"entry {number} is {later}", entry, name)
-    said = {"who": who, "why": why, "project": entry.project, "golden": name, "undoes": number}
+    said: dict[str, Any] = {"who": who, "why": why, "project": entry.project, "golden": name, "undoes": number}
     channel, version = entry.channel or "", entry.version or 0
     if not entry.moves:
         rejected = entry.action is Action.REJECTED

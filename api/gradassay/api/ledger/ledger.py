@@ -9,7 +9,7 @@ import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from gradassay.api.auth.project import EVERY_PROJECT
+from gradassay.api.auth.caller import EVERY_PROJECT
 from gradassay.api.database.database import Database
 from gradassay.api.database.tables import ChannelRow, EntryRow, GoldenRow, VersionRow
 from gradassay.api.ledger import deciding, mirror, proposing
@@ -43,16 +43,20 @@ class Ledger:
         """The version that the golden file at `path` is; the same content twice is one version."""
         return self.post(path, who=who, project=project, why=why)[0]
 
-    def post(self, path: Path, *, who: str, project: str, why: str = "") -> tuple[Version, bool]:
-        """The version as of `propose`, and whether it is new.
+    def post(
+        self, path: Path, *, who: str, project: str, why: str = "", name: str | None = None
+    ) -> tuple[Version, bool]:
+        """The version as of `propose`, and whether it is new. name: what the golden is believed to be called.
 
-        Raises InvalidFile for a file that is no golden, NotFound where its name is another project's; nothing is kept
-        then.
+        Raises InvalidFile for a file that is no golden, UsageError for one of another name, NotFound where its name is
+        another project's; nothing is kept then.
         """
-        name, version, new = proposing.propose(self._database, self._store, path, who=who, project=project, why=why)
+        said, version, new = proposing.propose(
+            self._database, self._store, path, who=who, project=project, why=why, expected=name
+        )
         if new:
             count_decision(Action.PROPOSED)
-        return self.version(name, version), new
+        return self.version(said, version), new
 
     def decide(
         self,
@@ -161,14 +165,22 @@ class Ledger:
         return Entry.from_row(row)
 
     def entries(
-        self, project: str, *, golden: str | None = None, before: int | None = None, limit: int = 50
+        self,
+        project: str,
+        *,
+        golden: str | None = None,
+        action: Action | None = None,
+        who: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
     ) -> Page[Entry]:
         """Entries of the project, newest first; "*": of all projects. before: only those with a lower number."""
         query = select(EntryRow).order_by(EntryRow.number.desc()).limit(limit + 1)
         if project != EVERY_PROJECT:
             query = query.where(EntryRow.project == project)
-        if golden is not None:
-            query = query.where(EntryRow.golden == golden)
+        for column, value in ((EntryRow.golden, golden), (EntryRow.action, action), (EntryRow.who, who)):
+            if value is not None:
+                query = query.where(column == value)
         if before is not None:
             query = query.where(EntryRow.number < before)
         with self._database.read() as session:

@@ -15,10 +15,10 @@ from sqlalchemy.orm import Session
 from gradassay.api.database.database import Database
 from gradassay.api.database.tables import EntryRow, GoldenRow, VersionRow
 from gradassay.api.ledger.entry import Action
-from gradassay.api.ledger.rows import append, find_golden
+from gradassay.api.ledger.rows import append, check_text, find_golden
 from gradassay.api.runs.run import DEFAULT_PROJECT
 from gradassay.goldens.container import invalid
-from gradassay.goldens.errors import InvalidFile, NotFound, StoreError, UnknownFormat, Unreachable
+from gradassay.goldens.errors import InvalidFile, NotFound, StoreError, UnknownFormat, Unreachable, UsageError
 from gradassay.goldens.golden import Golden, read_golden
 from gradassay.goldens.report.golden import golden_facts
 from gradassay.goldens.store import names
@@ -31,13 +31,21 @@ STORE = "the store"
 
 
 def propose(
-    database: Database, store: GoldenStore, path: Path, *, who: str, project: str, why: str
+    database: Database, store: GoldenStore, path: Path, *, who: str, project: str, why: str, expected: str | None
 ) -> tuple[str, int, bool]:
     """Name and number of the version that the golden file at `path` now is, and whether it is new to the ledger.
 
-    Raises InvalidFile for a file that is no golden, NotFound where its name is another project's; nothing is kept then.
+    Raises InvalidFile for a file that is no golden, UsageError where its name is not the expected one, NotFound where it
+    is another project's; nothing is kept then.
     """
+    check_text(why=why)
     golden = _read(path)
+    if expected not in (None, golden.name):
+        raise UsageError(
+            f"the file is a version of golden {golden.name!r}, not of {str(expected)[:200]!r}",
+            hint=f"propose it as that: POST /api/v1/goldens/{golden.name}/versions",
+            golden=golden.name,
+        )
     facts = golden_facts(golden)
     _claim(database, store, golden.name, project)
     stored = store.put_golden(path)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from gradassay.api.database.tables import ChannelRow, EntryRow, GoldenRow, VersionRow
 from gradassay.api.ledger.entry import Action, Entry
 from gradassay.api.ledger.standing import Standing, replay
-from gradassay.goldens.errors import Conflict, NotFound
+from gradassay.goldens.errors import Conflict, NotFound, UsageError
 from gradassay.goldens.store.approval import version_text
 
 
@@ -55,6 +55,13 @@ def standing_of(session: Session, name: str) -> Standing:
     return replay(entries_of(session, name))
 
 
+def check_text(**said: str) -> None:
+    """Raises UsageError for text that no database keeps: with a NUL, or half a character."""
+    for name, text in said.items():
+        if "\0" in text or (not text.isascii() and text != text.encode("utf-8", "replace").decode()):
+            raise UsageError(f"{name} {text[:80]!r} holds what is no text", hint="leave out NULs and lone surrogates")
+
+
 def append(session: Session, action: Action, *, at: datetime | None = None, **values: Any) -> Entry:
     """Adds an entry; at: now where it is not given."""
     row = EntryRow(action=str(action), at=at or datetime.now(UTC), **values)
@@ -71,13 +78,14 @@ def move(session: Session, name: str, channel: str, *, expected: int, version: i
     if session.get(ChannelRow, (name, channel)) is None:
         session.add(ChannelRow(golden=name, channel=channel, version=0, entry=0))
         session.flush()
-    changed = session.execute(
+    query = (
         update(ChannelRow)
         .where(ChannelRow.golden == name, ChannelRow.channel == channel, ChannelRow.version == expected)
         .values(version=version, entry=entry)
+        .returning(ChannelRow.version)
         .execution_options(synchronize_session=False)
     )
-    if changed.rowcount != 1:
+    if session.execute(query).one_or_none() is None:
         raise Conflict(
             f"golden {name}: {channel} no longer points to {version_text(expected or None)}",
             hint="look at what changed, then decide again",

@@ -2,87 +2,110 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response, status
 from fastapi.concurrency import run_in_threadpool
-from pydantic import BaseModel
 
-from gradassay.api.assays import Assays
-from gradassay.api.problem import MEDIA_TYPE
-from gradassay.api.settings import ServiceSettings
-from gradassay.api.upload import Upload, received
-from gradassay.goldens.errors import GradassayError, NotFound
-from gradassay.goldens.store.protocol import GoldenStore, StoredRecord
+from gradassay.api.auth.caller import EVERY_PROJECT
+from gradassay.api.auth.guard import Poster, Reader
+from gradassay.api.judging.known import KnownAssay
+from gradassay.api.paging import LARGEST, from_cursor, to_cursor
+from gradassay.api.routes.assays import NOT_MODIFIED, PENDING, WAIT, answer
+from gradassay.api.runs.known import KnownRun, RunAssay, RunDetails, RunPage
+from gradassay.api.runs.run import DEFAULT_PROJECT
+from gradassay.api.runs.upload import received
+from gradassay.api.service import ServiceDependency
 
-PROBLEM: dict[str, Any] = {"description": "what went wrong (RFC 9457)", "content": {MEDIA_TYPE: {}}}
-FILE = {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+FILE: dict[str, Any] = {
+    "required": True,
+    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+}
+DIGEST: dict[str, Any] = {
+    "name": "Content-Digest",
+    "in": "header",
+    "required": False,
+    "description": "sha-256=:BASE64: of the body (RFC 9530); checked where it is sent",
+    "schema": {"type": "string"},
+}
+FILTER = Query(max_length=128)
 
-router = APIRouter(prefix="/api/v1/runs", tags=["runs"], responses={"4XX": PROBLEM, "5XX": PROBLEM})
-
-
-class Run(BaseModel):
-    """A record that the store holds."""
-
-    id: str
-    digest: str
-    problem: str
-    strategy: str
-    layout: str
-    dtype: str
-    created: str
+router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 
 @router.post(
     "",
     status_code=status.HTTP_201_CREATED,
-    responses={status.HTTP_200_OK: {"model": Run, "description": "this content was there already"}},
-    openapi_extra={"requestBody": FILE},
+    responses={status.HTTP_200_OK: {"model": KnownRun, "description": "this content was there already"}},
+    openapi_extra={"requestBody": FILE, "parameters": [DIGEST]},
 )
-async def post_run(request: Request, response: Response) -> Run:
-    """Keeps the record file in the body, once it has been found valid.
-
-    The header Content-Digest (RFC 9530, sha-256) is checked where it is sent. The same content twice is one run.
-    """
-    settings: ServiceSettings = request.app.state.settings
-    async with received(request, limit=settings.max_upload_bytes) as upload:
-        kept, created = await run_in_threadpool(_keep, request.app.state.store, upload)
-    response.status_code = status.HTTP_201_CREATED if created else status.HTTP_200_OK
-    response.headers["Location"] = f"{router.prefix}/{kept.id}"
-    return Run.model_validate(kept, from_attributes=True)
-
-
-def _keep(store: GoldenStore, upload: Upload) -> tuple[StoredRecord, bool]:
-    try:
-        return store.find_record(upload.digest), False
-    except NotFound:
-        pass
-    try:
-        return store.put_record(upload.path), True
-    except GradassayError as error:
-        raise _about_the_upload(error, upload.path) from error
-
-
-def _about_the_upload(error: GradassayError, path: Path) -> GradassayError:
-    """The error with the temporary file called what it is to the client."""
-    error.message = error.message.replace(str(path), "upload")
-    error.facts = {name: value for name, value in error.facts.items() if value != str(path)}
-    return error
-
-
-@router.get("/{run}/assay", responses={status.HTTP_304_NOT_MODIFIED: {"description": "the answer is still the same"}})
-def get_assay(
+async def post_run(
     request: Request,
+    response: Response,
+    caller: Poster,
+    service: ServiceDependency,
+) -> KnownRun:
+    """Keeps the record file in the body, once it has been found valid. The same content twice is one run."""
+    project = DEFAULT_PROJECT if caller.project == EVERY_PROJECT else caller.project
+    async with received(request, limit=service.settings.max_upload_bytes) as upload:
+        run, new = await run_in_threadpool(
+            service.runs.post, upload.path, upload.digest, who=caller.who, project=project
+        )
+    service.assays.nudge()
+    response.status_code = status.HTTP_201_CREATED if new else status.HTTP_200_OK
+    response.headers["Location"] = f"{router.prefix}/{run.id}"
+    return KnownRun.model_validate(run)
+
+
+@router.get("")
+def list_runs(
+    caller: Reader,
+    service: ServiceDependency,
+    problem: Annotated[str | None, FILTER] = None,
+    dtype: Annotated[str | None, FILTER] = None,
+    strategy: Annotated[str | None, FILTER] = None,
+    framework: Annotated[str | None, FILTER] = None,
+    cursor: Annotated[str | None, Query(max_length=64, description="`next` of the page before")] = None,
+    limit: Annotated[int, Query(ge=1, le=LARGEST)] = 50,
+) -> RunPage:
+    """Runs of the caller's project, newest first."""
+    page = service.runs.page(
+        caller.project,
+        problem=problem,
+        dtype=dtype,
+        strategy=strategy,
+        framework=framework,
+        before=from_cursor(cursor),
+        limit=limit,
+    )
+    return RunPage(items=[KnownRun.model_validate(run) for run in page.items], next=to_cursor(page.next))
+
+
+@router.get("/{run}")
+def show_run(caller: Reader, service: ServiceDependency, run: str) -> RunDetails:
+    """One run, by its id, its digest, or the beginning of one."""
+    found = service.runs.find(run, caller)
+    assays = [RunAssay.model_validate(judged) for judged in service.assays.known(found)]
+    return RunDetails(**KnownRun.model_validate(found).model_dump(), header=found.header, assays=assays)
+
+
+@router.get(
+    "/{run}/assay",
+    response_model=KnownAssay,
+    responses={status.HTTP_202_ACCEPTED: PENDING, status.HTTP_304_NOT_MODIFIED: NOT_MODIFIED},
+)
+async def show_assay_of_run(
+    caller: Reader,
+    service: ServiceDependency,
     run: str,
-    against: Annotated[str, Query(description="a channel, or a version as in v3")] = "approved",
+    against: Annotated[str, Query(max_length=64, description="a channel, or a version as in v3")] = "approved",
+    wait: Annotated[float, WAIT] = 0,
     if_none_match: Annotated[str, Header()] = "",
 ) -> Response:
-    """The assay of a run against the golden of its problem and dtype, as `gradassay diff --format json` prints it."""
-    assays: Assays = request.app.state.assays
-    question = assays.question(run, against)
-    headers = {"ETag": question.etag, "Cache-Control": "no-cache"}
-    known = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
-    if known & {question.etag, "*"}:
-        return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)
-    return Response(assays.answer(question), media_type="application/json", headers=headers)
+    """The assay of a run against the golden of its problem and dtype profile, computed if nobody has asked before.
+
+    404 `no-golden` where there is none to compare with, which is never a pass; `facts` say what was passed over and why.
+    """
+    found = await run_in_threadpool(service.runs.find, run, caller)
+    question = await run_in_threadpool(service.assays.question, found, against)
+    return await answer(service, question, wait_s=wait, if_none_match=if_none_match)

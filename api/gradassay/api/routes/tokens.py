@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
 
-from fastapi import APIRouter, Path, Response, status
+from fastapi import APIRouter, Response, status
 from pydantic import BaseModel, Field
 
-from gradassay.api.auth.caller import EVERY_PROJECT, Caller
 from gradassay.api.auth.guard import Administrator
 from gradassay.api.auth.known import CreatedToken, KnownToken
 from gradassay.api.auth.scope import Scope
@@ -19,8 +17,6 @@ LONGEST_S = 10 * 366 * 86400
 NO_STORE = {"Cache-Control": "no-store"}
 
 router = APIRouter(prefix="/api/v1/tokens", tags=["tokens"])
-
-TokenId = Annotated[str, Path(pattern="^[0-9a-f]{16}$")]
 
 
 class NewToken(BaseModel):
@@ -41,7 +37,7 @@ class Identity(BaseModel):
 @router.get("")
 def list_tokens(service: ServiceDependency, caller: Administrator) -> list[KnownToken]:
     """The tokens of the caller's project, newest first; the revoked and expired ones too."""
-    return [KnownToken.of(token) for token in service.tokens.of_project(_administered(caller))]
+    return [KnownToken.of(token) for token in service.tokens.of_project(caller.administered)]
 
 
 @router.post("", status_code=status.HTTP_201_CREATED)
@@ -61,9 +57,9 @@ def create_token(
 
 
 @router.delete("/{token}")
-def revoke_token(service: ServiceDependency, caller: Administrator, token: TokenId) -> KnownToken:
+def revoke_token(service: ServiceDependency, caller: Administrator, token: str) -> KnownToken:
     """The token, worthless from now on, as are the sessions that it opened."""
-    return KnownToken.of(service.tokens.revoke(token, _administered(caller)))
+    return KnownToken.of(service.tokens.revoke(token, caller.administered))
 
 
 @router.post("/exchange", status_code=status.HTTP_201_CREATED)
@@ -74,11 +70,6 @@ def exchange_identity(service: ServiceDependency, identity: Identity, response: 
     """
     token, secret = service.exchange.token(identity.token)
     return _created(token, secret, response)
-
-
-def _administered(caller: Caller) -> str:
-    """The project whose tokens the caller may see; the operator's session is above projects."""
-    return EVERY_PROJECT if caller.operator else caller.project
 
 
 def _created(token: Token, secret: str, response: Response) -> CreatedToken:

@@ -54,4 +54,3 @@ def run_id(project: str, digest: str) -> str:
     if project == DEFAULT_PROJECT:
         return digest.removeprefix("sha256:")[:_ID_DIGITS]
     return hashlib.sha256(f"{project}|{digest}".encode()).hexdigest()[:_ID_DIGITS]
-

@@ -13,7 +13,7 @@ import structlog
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.exc import IntegrityError
 
-from gradassay.api.auth.caller import Caller
+from gradassay.api.auth.caller import EVERY_PROJECT, Caller
 from gradassay.api.database.database import Database
 from gradassay.api.database.tables import ClaimRow, RunRow
 from gradassay.api.paging import LARGEST, Page
@@ -91,6 +91,14 @@ class Runs:
             )
         return Run.from_row(found[0])
 
+    def of_id(self, run: str) -> Run:
+        """The run of exactly this id, whoever asks; raises NotFound."""
+        with self._database.read() as session:
+            row = session.scalar(select(RunRow).where(RunRow.id == run))
+        if row is None:
+            raise NotFound(f"run {run[:80]!r} is not known", run=run[:80])
+        return Run.from_row(row)
+
     def page(
         self,
         project: str,
@@ -104,12 +112,14 @@ class Runs:
     ) -> Page[Run]:
         """The project's runs ("*": those of all), newest first; before: those with a smaller number only."""
         limit = max(1, min(limit, LARGEST))
+        if any("\0" in value for value in (problem, dtype, strategy, framework) if value):
+            return Page(items=(), next=None)
         conditions: list[ColumnElement[bool]] = []
         wanted = {"problem": problem, "dtype": dtype, "strategy": strategy, "framework": framework}
         for name, value in wanted.items():
             if value is not None:
                 conditions.append(getattr(RunRow, name) == value)
-        if project != "*":
+        if project != EVERY_PROJECT:
             conditions.append(RunRow.project == project)
         if before is not None:
             conditions.append(RunRow.number < before)

@@ -8,7 +8,7 @@ import hashlib
 import re
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -138,11 +138,11 @@ def calling_it_upload(path: Path) -> Iterator[None]:
 @contextmanager
 def _nameless() -> Iterator[IO[bytes]]:
     """A file that no folder lists, so that a process which dies leaves nothing to clean up."""
-    try:
-        file = tempfile.TemporaryFile(prefix="gradassay-upload-", buffering=0)
-    except OSError as error:
-        raise unwritten(error, UPLOAD, hint="the service needs a temporary folder that it can write") from error
-    with file:
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(tempfile.TemporaryFile(prefix="gradassay-upload-", buffering=0))
+        except OSError as error:
+            raise unwritten(error, UPLOAD, hint="the service needs a temporary folder that it can write") from error
         yield file
 
 

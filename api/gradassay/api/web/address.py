@@ -1,10 +1,16 @@
-"""Addresses of the same page with another filter, sort order or position."""
+"""Addresses of pages, and of the same page with another filter, sort order or position."""
 
 from __future__ import annotations
 
 from urllib.parse import urlencode
 
 from starlette.datastructures import URL, QueryParams
+
+
+def link(path: str, **parameters: object) -> str:
+    """The path with these parameters, without those that are None or ""."""
+    kept = [(name, str(value)) for name, value in parameters.items() if value not in (None, "")]
+    return f"{path}?{urlencode(kept)}" if kept else path
 
 
 def address(url: URL, /, **changes: object) -> str:

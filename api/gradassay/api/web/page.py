@@ -14,7 +14,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, PrefixLoader, Stric
 
 from gradassay.api.auth.caller import Caller
 from gradassay.api.web import flash, words
-from gradassay.api.web.address import address
+from gradassay.api.web.address import address, link
 from gradassay.api.web.static import static_url
 from gradassay.goldens.report import numbers
 from gradassay.goldens.report.printable import printable
@@ -114,9 +114,12 @@ def environment() -> Environment:
         "age": words.age,
         "moment": words.moment,
         "count": words.count,
+        "day": words.day,
         "short": words.short,
     }
-    made.globals |= {"static": static_url, "address": address}
+    made.globals |= {"static": static_url, "address": address, "link": link}
+    # As a global, for htmx is answered with blocks that no import of their template has reached.
+    made.globals["parts"] = made.get_template("parts.html").module
     return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,7 +18,8 @@ _RESERVED = re.compile(r"latest|v\d+")
 class Approval:
     """One entry of the history: who pointed a channel at which version, when and why, and where it pointed before.
 
-    previous: the version it replaced, None for the first of a channel. when: UTC, ISO 8601.
+    version: 0 where the channel points nowhere since. previous: the version it replaced, None where there was none.
+    when: UTC, ISO 8601.
     """
 
     name: str
@@ -40,18 +41,19 @@ def effective(entries: Iterable[Approval]) -> tuple[Approval, ...]:
     Two writers that both saw version 1 may both append; the second entry says `previous = 1` when the channel already
     points elsewhere, and never counts. Every reader of the same entries comes to the same answer.
     """
-    present: dict[str, int] = {}
+    present: dict[str, int | None] = {}
     taken = []
     for entry in entries:
         if entry.previous == present.get(entry.channel):
-            present[entry.channel] = entry.version
+            present[entry.channel] = entry.version or None
             taken.append(entry)
     return tuple(taken)
 
 
 def channels(entries: Iterable[Approval]) -> dict[str, int]:
-    """The version that each channel points to now."""
-    return {entry.channel: entry.version for entry in effective(entries)}
+    """The version that each channel points to now; channels that point nowhere are left out."""
+    last = {entry.channel: entry.version for entry in effective(entries)}
+    return {channel: version for channel, version in last.items() if version}
 
 
 def check_request(channel: str, who: str, why: str) -> None:
@@ -77,6 +79,17 @@ def check_expected(name: str, channel: str, expected: int | None, present: int |
             channel=channel,
             expected=expected,
             present=present,
+        )
+
+
+def check_unused(name: str, version: int, channels: Sequence[str]) -> None:
+    """Raises Conflict where the version that is to be deleted is what channels point to."""
+    if channels:
+        raise Conflict(
+            f"golden {name}: v{version} is {', '.join(channels)}, and was not deleted",
+            hint="approve another version first",
+            golden=name,
+            version=version,
         )
 
 

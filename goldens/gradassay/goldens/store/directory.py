@@ -51,8 +51,9 @@ class DirectoryStore:
                     if known.digest == incoming.digest:
                         _repair(folder / f"v{known.version}.safetensors", known.digest, incoming.path)
                         return known
-                number = 1 + max((known.version for known in versions), default=0)
-                entry = GoldenVersion(name=name, version=number, digest=incoming.digest, created=now())
+                number = 1 + max(_numbers(folder), default=0)
+                size = incoming.path.stat().st_size
+                entry = GoldenVersion(name=name, version=number, digest=incoming.digest, created=now(), size=size)
                 publish(incoming.path, folder / f"v{number}.safetensors")
                 write_atomically(folder / f"v{number}.json", _VERSION.dump_json(entry, indent=1, exclude={"channels"}))
                 return entry
@@ -92,20 +93,40 @@ class DirectoryStore:
         """Points `channel` at `version`, comparing and setting under the name's lock."""
         approval.check_request(channel, who, why)
         self.golden_path(name, version)
+        self._point(name, channel, version, who=who, why=why, expected=expected)
+        return self.find_golden(name, version)
+
+    def withdraw(self, name: str, *, channel: str, who: str, why: str, expected: int | None = None) -> None:
+        """Points `channel` at no version, comparing and setting under the name's lock."""
+        approval.check_request(channel, who, why)
+        self._point(name, channel, 0, who=who, why=why, expected=expected)
+
+    def _point(self, name: str, channel: str, version: int, *, who: str, why: str, expected: int | None) -> None:
         folder = self._golden_folder(name)
         path = folder / "approvals.jsonl"
         with locked(folder / ".lock"):
             present = approval.channels(ledger.read_ledger(path)).get(channel)
             approval.check_expected(name, channel, expected, present)
-            entry = Approval(
-                name=name, channel=channel, version=version, previous=present, who=who, why=why, when=now()
-            )
-            ledger.append(path, entry)
-        return self.find_golden(name, version)
+            if version or present:
+                ledger.append(
+                    path,
+                    Approval(
+                        name=name, channel=channel, version=version, previous=present, who=who, why=why, when=now()
+                    ),
+                )
 
     def approvals(self, name: str) -> Sequence[Approval]:
         """The history of all channels of `name`, oldest first."""
         return approval.effective(ledger.read_ledger(self._golden_folder(name) / "approvals.jsonl"))
+
+    def delete_golden(self, name: str, version: int) -> None:
+        """Deletes the version; an empty `v<N>.deleted` keeps its number."""
+        folder = self._golden_folder(name)
+        with locked(folder / ".lock"):
+            entry = self.find_golden(name, version)
+            approval.check_unused(name, version, entry.channels)
+            write_atomically(folder / f"v{version}.deleted", b"")
+            _remove(folder / f"v{version}.json", folder / f"v{version}.safetensors")
 
     def put_record(self, path: Path) -> StoredRecord:
         """Keeps the record under its digest."""
@@ -126,6 +147,7 @@ class DirectoryStore:
                     layout=str(header.layout),
                     dtype=str(header.dtype),
                     created=now(),
+                    size=incoming.path.stat().st_size,
                 )
                 publish(incoming.path, content_path)
                 write_atomically(entry_path, _RECORD.dump_json(entry, indent=1))
@@ -144,6 +166,17 @@ class DirectoryStore:
         """The store's own file of that record, its digest verified."""
         entry = self.find_record(reference)
         return verified(self.folder / "records" / f"{entry.digest.removeprefix('sha256:')}.safetensors", entry.digest)
+
+    def delete_record(self, reference: str) -> None:
+        """Deletes the record and what describes it."""
+        folder = self.folder / "records"
+        with locked(folder / ".lock"):
+            digest = self.find_record(reference).digest.removeprefix("sha256:")
+            _remove(folder / f"{digest}.json", folder / f"{digest}.safetensors")
+
+    def repair(self) -> Sequence[str]:
+        """Nothing: whoever lists the folder reads the history itself."""
+        return ()
 
     def remove_abandoned(self) -> int:
         """How many files it removed that writers left half-written when they died."""
@@ -165,6 +198,24 @@ class DirectoryStore:
 def _repair(path: Path, digest: str, good: Path) -> None:
     if not path.exists() or digest_of_file(path) != digest:
         publish(good, path)
+
+
+def _numbers(folder: Path) -> list[int]:
+    """The numbers of versions that there are, or were before they were deleted."""
+    known = [*folder.glob("v*.json"), *folder.glob("v*.deleted")]
+    return [int(path.stem.removeprefix("v")) for path in known]
+
+
+def _remove(*paths: Path) -> None:
+    try:
+        for path in paths:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{error.filename}: could not be deleted ({error.strerror or error})",
+            hint="check permissions of the store's folder, then delete it again",
+            path=str(error.filename),
+        ) from error
 
 
 def _read(adapter: TypeAdapter[Entry], path: Path) -> Entry:

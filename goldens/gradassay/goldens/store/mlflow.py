@@ -12,9 +12,9 @@ from gradassay.goldens.record import read_record
 from gradassay.goldens.store import approval, names
 from gradassay.goldens.store.approval import DEFAULT_CHANNEL, Approval
 from gradassay.goldens.store.lookup import pick_golden, pick_record
-from gradassay.goldens.store.mlflow_approvals import approve
+from gradassay.goldens.store.mlflow_approvals import APPROVED, approve, repair, withdraw
 from gradassay.goldens.store.mlflow_client import Connection
-from gradassay.goldens.store.mlflow_runs import DIGEST, fetch, publish_run, visible_run, visible_runs
+from gradassay.goldens.store.mlflow_runs import DIGEST, SIZE, delete_run, fetch, publish_run, visible_run, visible_runs
 from gradassay.goldens.store.mlflow_summary import golden_summary, record_summary
 from gradassay.goldens.store.mlflow_versions import GOLDEN, append_version, ledger_entry, search_versions, utc
 from gradassay.goldens.store.protocol import GoldenVersion, StoredRecord
@@ -48,7 +48,7 @@ class MlflowStore:
         """Keeps the golden as a run and as the next version of its registered model."""
         connection = self._connection
         with staging_folder() as folder, staged(path, folder, read_golden) as incoming:
-            name, digest = incoming.content.name, incoming.digest
+            name, digest, size = incoming.content.name, incoming.digest, str(incoming.path.stat().st_size)
             model = GOLDEN + names.encode(name)
             summary = golden_summary(incoming.content)
             with connection.writing():
@@ -56,7 +56,7 @@ class MlflowStore:
                 if known is not None:
                     return known
                 run = publish_run(connection, GOLDENS, name, incoming.path, GOLDEN_FILE, digest, summary)
-                row = append_version(connection, model, run, {**summary.tags, DIGEST: digest})
+                row = append_version(connection, model, run, {**summary.tags, DIGEST: digest, SIZE: size})
                 return self._keep_first(name, digest, row)
 
     def _with_digest(self, name: str, digest: str) -> GoldenVersion | None:
@@ -111,10 +111,30 @@ class MlflowStore:
             approve(self._connection, entry, path, GOLDEN_FILE, channel=channel, who=who, why=why, expected=expected)
         return self.find_golden(name, version)
 
+    def withdraw(self, name: str, *, channel: str, who: str, why: str, expected: int | None = None) -> None:
+        """Points `channel` at no version, and removes its alias."""
+        approval.check_request(channel, who, why)
+        with self._connection.writing():
+            withdraw(self._connection, name, channel=channel, who=who, why=why, expected=expected)
+
     def approvals(self, name: str) -> Sequence[Approval]:
         """The history of all channels of `name`, oldest first."""
         _, ledger = search_versions(self._connection, name)
         return approval.effective(ledger_entry(row) for row in ledger)
+
+    def delete_golden(self, name: str, version: int) -> None:
+        """Deletes the version, its run and, where no other version has its content, the copies made on approval."""
+        connection = self._connection
+        with connection.writing():
+            entry = self.find_golden(name, version)
+            approval.check_unused(name, version, entry.channels)
+            rows, _ = search_versions(connection, name)
+            row = next(row for row in rows if int(row.version) == version)
+            with connection.calling() as client:
+                client.delete_model_version(row.name, row.version)
+            copies = [run.info.run_id for run in visible_runs(connection, APPROVED, entry.digest)]
+            for run_id in [str(row.run_id), *copies]:
+                delete_run(connection, run_id, GOLDEN_FILE)
 
     def put_record(self, path: Path) -> StoredRecord:
         """Keeps the record as a run with a few summary metrics."""
@@ -154,6 +174,18 @@ class MlflowStore:
         entry = self.find_record(reference)
         return fetch(self._connection, [entry.id], RECORD_FILE, entry.digest)
 
+    def delete_record(self, reference: str) -> None:
+        """Deletes the record's run and, where it was posted twice at the same moment, the other one."""
+        connection = self._connection
+        with connection.writing():
+            for run in visible_runs(connection, RECORDS, self.find_record(reference).digest):
+                delete_run(connection, run.info.run_id, RECORD_FILE)
+
+    def repair(self) -> Sequence[str]:
+        """Sets every alias to what the history says, and says which were not."""
+        with self._connection.writing():
+            return repair(self._connection)
+
     def remove_abandoned(self) -> int:
         """How many files it removed that writers on this machine left in their staging folders when they died."""
         return remove_abandoned_folders()
@@ -166,6 +198,7 @@ def _golden_version(row: ModelVersion, pointing: dict[str, dict[str, int]]) -> G
         version=version,
         digest=row.tags[DIGEST],
         created=utc(row.creation_timestamp),
+        size=int(row.tags.get(SIZE, 0)),
         channels=tuple(sorted(channel for channel, to in pointing.get(name, {}).items() if to == version)),
     )
 
@@ -180,4 +213,5 @@ def _stored_record(run: Run) -> StoredRecord:
         layout=tags["gradassay.layout"],
         dtype=tags["gradassay.dtype"],
         created=utc(run.info.start_time),
+        size=int(tags.get(SIZE, 0)),
     )

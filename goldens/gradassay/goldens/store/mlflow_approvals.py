@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gradassay.goldens.errors import Conflict
 from gradassay.goldens.store import approval, names
@@ -20,6 +21,9 @@ from gradassay.goldens.store.mlflow_versions import (
 )
 from gradassay.goldens.store.protocol import GoldenVersion
 from gradassay.goldens.store.staging import now
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
 
 APPROVED = "gradassay-approved"
 _ATTEMPTS = 5
@@ -42,34 +46,78 @@ def approve(
     the entry was appended (see approval.effective), and the registry fixes the order of entries. Raises Conflict where
     `expected` is not what the channel points to, or where others keep changing it.
     """
-    model = LEDGER + names.encode(golden.name)
     present = _present(connection, golden.name, channel)
     approval.check_expected(golden.name, channel, expected, present)
-    check_tags(ledger_tags(_entry(golden, channel, present, who, why)))
+    check_tags(ledger_tags(_entry(golden.name, channel, golden.version, present, who, why)))
     copies = visible_runs(connection, APPROVED, golden.digest)
     if not copies:
         summary = summarise({}, {"gradassay.golden": golden.name})
         copies = [publish_run(connection, APPROVED, golden.name, path, file_name, golden.digest, summary)]
+    _append(connection, golden.name, channel, golden.version, copies[0], who=who, why=why, expected=expected)
+
+
+def withdraw(connection: Connection, name: str, *, channel: str, who: str, why: str, expected: int | None) -> None:
+    """Appends to the ledger of `name` that `channel` points nowhere, and removes the alias; as of `approve` otherwise."""
+    present = _present(connection, name, channel)
+    approval.check_expected(name, channel, expected, present)
+    if present is None:
+        return
+    check_tags(ledger_tags(_entry(name, channel, 0, present, who, why)))
+    _, ledger = search_versions(connection, name)
+    copy = next(str(row.run_id) for row in reversed(ledger) if ledger_entry(row).version == present)
+    with connection.calling() as client:
+        run = client.get_run(copy)
+    _append(connection, name, channel, 0, run, who=who, why=why, expected=expected)
+
+
+def repair(connection: Connection) -> list[str]:
+    """Sets the aliases of all goldens to what their ledgers say; says which did not."""
+    rows, ledger = search_versions(connection, None)
+    entries = [ledger_entry(row) for row in ledger]
+    repaired = []
+    for name in sorted({names.decode(row.name.removeprefix(GOLDEN)) for row in rows}):
+        wanted = approval.channels(entry for entry in entries if entry.name == name)
+        with connection.calling() as client:
+            model = client.get_registered_model(GOLDEN + names.encode(name))
+        aliases = {channel: int(version) for channel, version in model.aliases.items()}
+        known = {entry.channel for entry in entries if entry.name == name}
+        for channel in sorted(known):
+            if aliases.get(channel) != wanted.get(channel):
+                _mirror(connection, name, channel)
+                was, should = approval.version_text(aliases.get(channel)), approval.version_text(wanted.get(channel))
+                repaired.append(f"golden {name}: the alias {channel} named {was}, its ledger says {should}")
+    return repaired
+
+
+def _append(
+    connection: Connection,
+    name: str,
+    channel: str,
+    version: int,
+    source: Run,
+    *,
+    who: str,
+    why: str,
+    expected: int | None,
+) -> None:
     for _ in range(_ATTEMPTS):
-        present = _present(connection, golden.name, channel)
-        approval.check_expected(golden.name, channel, expected, present)
-        entry = _entry(golden, channel, present, who, why)
-        row = append_version(connection, model, copies[0], ledger_tags(entry))
-        if _took_effect(connection, golden.name, int(row.version)):
-            _mirror(connection, golden.name, channel)
+        present = _present(connection, name, channel)
+        approval.check_expected(name, channel, expected, present)
+        entry = _entry(name, channel, version, present, who, why)
+        row = append_version(connection, LEDGER + names.encode(name), source, ledger_tags(entry))
+        if _took_effect(connection, name, int(row.version)):
+            _mirror(connection, name, channel)
             return
     raise Conflict(
-        f"golden {golden.name}: {channel} was changed by others {_ATTEMPTS} times in a row",
+        f"golden {name}: {channel} was changed by others {_ATTEMPTS} times in a row",
         hint="look at the history (gradassay golden show), then decide again",
-        golden=golden.name,
+        golden=name,
         channel=channel,
     )
 
 
-def _entry(golden: GoldenVersion, channel: str, present: int | None, who: str, why: str) -> Approval:
-    return Approval(
-        name=golden.name, channel=channel, version=golden.version, previous=present, who=who, why=why, when=now()
-    )
+def _entry(name: str, channel: str, version: int, present: int | None, who: str, why: str) -> Approval:
+    return Approval(name=name, channel=channel, version=version, previous=present, who=who, why=why, when=now())
 
 
 def _present(connection: Connection, name: str, channel: str) -> int | None:
@@ -88,7 +136,10 @@ def _mirror(connection: Connection, name: str, channel: str) -> None:
     present = _present(connection, name, channel)
     for _ in range(_ATTEMPTS):
         with connection.calling() as client:
-            client.set_registered_model_alias(GOLDEN + names.encode(name), channel, str(present))
+            if present is None:
+                client.delete_registered_model_alias(GOLDEN + names.encode(name), channel)
+            else:
+                client.set_registered_model_alias(GOLDEN + names.encode(name), channel, str(present))
         latest = _present(connection, name, channel)
         if latest == present:
             return

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 DIGEST = "gradassay.digest"
+SIZE = "gradassay.bytes"
 _MAX_RUN_NAME = 250
 
 
@@ -34,12 +35,13 @@ def publish_run(
             connection.experiment(experiment), run_name=name if len(name) <= _MAX_RUN_NAME else digest
         )
         run_id, started = run.info.run_id, run.info.start_time
+        tags = {**summary.tags, SIZE: str(file.stat().st_size), DIGEST: digest}
         with _named(file, file_name) as path:
             client.log_artifact(run_id, str(path))
         client.log_batch(
             run_id,
             metrics=[Metric(key, value, started, 0) for key, value in summary.metrics.items()],
-            tags=[RunTag(key, value) for key, value in {**summary.tags, DIGEST: digest}.items()],
+            tags=[RunTag(key, value) for key, value in tags.items()],
         )
         client.set_terminated(run_id)
         return run
@@ -72,6 +74,17 @@ def visible_run(connection: Connection, experiment: str, run_id: str) -> Run | N
         known = run.info.experiment_id == connection.experiment(experiment) and run.info.lifecycle_stage == "active"
         return run if known and DIGEST in run.data.tags else None
     return None
+
+
+def delete_run(connection: Connection, run_id: str, file_name: str) -> None:
+    """Deletes a run and its file; what MLflow keeps of it besides is a row that `mlflow gc` removes."""
+    with connection.calling() as client:
+        from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+        with ignoring("RESOURCE_DOES_NOT_EXIST"):
+            artifacts = client.get_run(run_id).info.artifact_uri
+            client.delete_run(run_id)
+            get_artifact_repository(artifacts, tracking_uri=connection.uri).delete_artifacts(file_name)  # type: ignore[no-untyped-call]
 
 
 def fetch(connection: Connection, run_ids: Sequence[str], file_name: str, digest: str) -> Path:

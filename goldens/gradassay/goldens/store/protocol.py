@@ -12,18 +12,27 @@ from gradassay.goldens.store.approval import DEFAULT_CHANNEL, Approval
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenVersion:
-    """One immutable version of a golden. created: when it was stored, UTC, ISO 8601. channels: which point to it."""
+    """One immutable version of a golden.
+
+    created: when it was stored, UTC, ISO 8601. channels: which point to it. size: of its file in bytes, 0 where that is
+    not known.
+    """
 
     name: str
     version: int
     digest: str
     created: str
     channels: tuple[str, ...] = ()
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRecord:
-    """One record. id: the store's own (an MLflow run id, say). created: when it was stored, UTC, ISO 8601."""
+    """One record.
+
+    id: the store's own (an MLflow run id, say). created: when it was stored, UTC, ISO 8601. size: of its file in bytes,
+    0 where that is not known.
+    """
 
     id: str
     digest: str
@@ -32,6 +41,7 @@ class StoredRecord:
     layout: str
     dtype: str
     created: str
+    size: int = 0
 
 
 class GoldenStore(Protocol):
@@ -74,8 +84,19 @@ class GoldenStore(Protocol):
         """
         ...
 
+    def withdraw(self, name: str, *, channel: str, who: str, why: str, expected: int | None = None) -> None:
+        """Points `channel` at no version and adds that to the history; nothing happens where it points nowhere.
+
+        expected: as of `approve`.
+        """
+        ...
+
     def approvals(self, name: str) -> Sequence[Approval]:
         """The history of all channels of `name`, oldest first; it is only ever added to."""
+        ...
+
+    def delete_golden(self, name: str, version: int) -> None:
+        """Deletes the version and its file; its number is never given again. Conflict where a channel points to it."""
         ...
 
     def put_record(self, path: Path) -> StoredRecord:
@@ -92,6 +113,14 @@ class GoldenStore(Protocol):
 
     def record_path(self, reference: str) -> Path:
         """A local file with the record of this id or digest."""
+        ...
+
+    def delete_record(self, reference: str) -> None:
+        """Deletes the record of this id or digest, and its file."""
+        ...
+
+    def repair(self) -> Sequence[str]:
+        """What was repaired, a sentence each: what shows the channels to others did not say what the history says."""
         ...
 
     def remove_abandoned(self) -> int:

@@ -61,9 +61,9 @@ class ServiceClient:
         """Closes all connections."""
         self._http.close()
 
-    def get(self, path: str, *, answer_s: float = ANSWER_S, **params: str | int | float | None) -> Any:
+    def get(self, path: str, **params: str | int | float | None) -> Any:
         """The JSON at `path` below /api/v1; parameters that are None are left out."""
-        return self.ask("GET", path, params=params, answer_s=answer_s)
+        return self.ask("GET", path, params=params)
 
     def ask(
         self,
@@ -74,8 +74,9 @@ class ServiceClient:
         document: Any = None,
         repeatable: bool = True,
         answer_s: float = ANSWER_S,
+        retry_s: float | None = None,
     ) -> Any:
-        """The JSON that a call answers with; document: its JSON body.
+        """The JSON that a call answers with; document: its JSON body. retry_s: less than the client's own, for this call.
 
         repeatable: whether it may be sent again although it may have been obeyed. Raises Unreachable after the last try,
         the error of the problem document where there is one, ServiceError for what is no answer of gradassay.
@@ -91,6 +92,7 @@ class ServiceClient:
                 timeout=httpx2.Timeout(connect=CONNECT_S, read=answer_s, write=WRITE_S, pool=None),
             ),
             repeatable=repeatable,
+            retry_s=retry_s,
         )
         return _json(response)
 
@@ -145,10 +147,16 @@ class ServiceClient:
         return f"{self.url}{BASE}{path}"
 
     def _retried(
-        self, method: str, path: str, call: Callable[[], httpx2.Response], *, repeatable: bool
+        self,
+        method: str,
+        path: str,
+        call: Callable[[], httpx2.Response],
+        *,
+        repeatable: bool,
+        retry_s: float | None = None,
     ) -> httpx2.Response:
         what = f"{method} {self._address(path)}"
-        patience = Patience(self.retry_s, repeatable=repeatable)
+        patience = Patience(min(self.retry_s, self.retry_s if retry_s is None else retry_s), repeatable=repeatable)
         try:
             for attempt in stamina.retry_context(
                 on=patience, attempts=None, timeout=None, wait_initial=0.25, wait_max=8.0, wait_jitter=0.5

@@ -14,7 +14,7 @@ def every(client: ServiceClient, path: str, *, most: int | None = None, **filter
     cursor: str | None = None
     count = 0
     while True:
-        page = client.get(path, cursor=cursor, **filters)
+        page = client.ask("GET", path, params={"cursor": cursor, **filters})
         for item in page["items"]:
             if count == most:
                 return

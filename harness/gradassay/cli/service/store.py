@@ -25,7 +25,7 @@ MOVES = ("approved", "undone", "adopted")
 
 
 class ServiceStore:
-    """Satisfies gradassay.goldens.store.protocol.GoldenStore; files are kept in the cache folder by digest."""
+    """Satisfies gradassay.cli.stores.Keeper; files are kept in the cache folder by digest."""
 
     def __init__(self, client: ServiceClient, cache: Path | None = None) -> None:
         self.client = client
@@ -64,20 +64,6 @@ class ServiceStore:
         entry = self.find_golden(name, version, channel=channel)
         return self._fetched(f"{_golden(name)}/versions/{entry.version}/file", entry.digest)
 
-    def approve(
-        self,
-        name: str,
-        version: int,
-        *,
-        channel: str = DEFAULT_CHANNEL,
-        who: str,
-        why: str,
-        expected: int | None = None,
-    ) -> GoldenVersion:
-        """Points `channel` at `version`, in the name of the token: the service does not take `who` from its callers."""
-        decide(self.client, name, version, "approve", channel=channel, why=why, expected=expected)
-        return self.find_golden(name, version)
-
     def approvals(self, name: str) -> Sequence[Approval]:
         """The approvals of all channels of `name` and the undoing of them, oldest first."""
         entries = [entry for entry in every(self.client, "/ledger", golden=name) if entry["action"] in MOVES]
@@ -88,10 +74,6 @@ class ServiceStore:
         read_record(path)
         answer, _ = self.client.send_file("/runs", path, digest_of_file(path))
         return _record(answer)
-
-    def records(self) -> Sequence[StoredRecord]:
-        """All runs, oldest first."""
-        return [_record(run) for run in every(self.client, "/runs")][::-1]
 
     def find_record(self, reference: str) -> StoredRecord:
         """The run of this id or digest."""

@@ -1,61 +1,55 @@
-// Parameter history: ratio around 1, and residual beside the tolerance, both by run and on logarithmic axes.
+// Parameter history: ratio around 1, and residual beside its tolerance, both by run and on logarithmic axes.
 (() => {
-  const shades = (theme) => ({ agree: theme.agree, diverge: theme.diverge });
-  const shape = (verdict) => (verdict === "agree" ? "circle" : verdict === "diverge" ? "diamond" : "triangle");
-  const points = (data, theme, value) =>
-    data.map((point) => ({
-      value: point[value] > 0 ? point[value] : null,
-      symbol: shape(point.verdict),
-      itemStyle: { color: shades(theme)[point.verdict] ?? theme.doubt },
-    }));
-  const frame = (data, theme, width) => ({
-    grid: { left: 8, right: 16, top: 34, bottom: 8, containLabel: true },
-    xAxis: gradassay.axis(theme, {
-      type: "category",
-      data: data.map((point) => point.label),
-      axisLabel: { rotate: width < 600 ? 60 : data.length > 8 ? 40 : 0 },
-    }),
+  const { chart, factor, number } = gradassay;
+  const SHAPES = { agree: "circle", diverge: "diamond" };
+
+  const line = (data, key, look) => ({
+    name: key,
+    type: "line",
+    symbolSize: 9,
+    lineStyle: { color: look.series[0], width: 1.5 },
+    itemStyle: { color: look.series[0] },
+    data: data.map((point) => ({
+      value: point[key] > 0 ? point[key] : null,
+      symbol: SHAPES[point.verdict] ?? "triangle",
+      itemStyle: { color: { agree: look.agree, diverge: look.diverge }[point.verdict] ?? look.doubt },
+    })),
   });
-  const tell = (data) => (items) => {
-    const point = data[items[0].dataIndex];
-    return [point.label, point.text, ...items.map((item) => `${item.seriesName}: ${item.value ?? "none"}`)].join("\n");
-  };
-  const tooltip = (data, theme) => ({
+  const across = (data, look) =>
+    look.axis({
+      type: "category",
+      data: data.map((_, index) => index),
+      axisLabel: { formatter: (index) => data[index].label, rotate: look.narrow ? 60 : data.length > 8 ? 35 : 0 },
+    });
+  const tooltip = (look, data, write) => ({
+    ...look.tooltip(([{ dataIndex }]) => {
+      const point = data[dataIndex];
+      return [point.label, point.text, ...write(point)].join("\n");
+    }),
     trigger: "axis",
-    renderMode: "richText",
-    confine: true,
-    backgroundColor: theme.raised,
-    borderColor: theme.line,
-    textStyle: { color: theme.ink, fontSize: 12, fontFamily: theme.font },
-    formatter: tell(data),
   });
 
-  gradassay.chart("history-ratio", (data, theme, width) => {
+  chart("history-ratio", (data, look) => {
     const ratios = data.map((point) => point.ratio).filter((ratio) => ratio > 0);
     return {
-      ...frame(data, theme, width),
-      tooltip: tooltip(data, theme),
-      yAxis: gradassay.axis(theme, {
+      grid: { ...look.grid([]), bottom: 8, right: 24 },
+      tooltip: tooltip(look, data, (point) => [`ratio ${factor(point.ratio)}`]),
+      xAxis: across(data, look),
+      yAxis: look.axis({
         type: "log",
         logBase: 2,
-        min: Math.min(0.5, ...ratios) / 1.2,
-        max: Math.max(2, ...ratios) * 1.2,
-        axisLabel: { formatter: (value) => String(Number(value.toPrecision(3))) },
+        min: 2 ** Math.floor(Math.log2(Math.min(0.5, ...ratios))),
+        max: 2 ** Math.ceil(Math.log2(Math.max(2, ...ratios))),
+        axisLabel: { formatter: factor },
       }),
       series: [
         {
-          name: "ratio",
-          type: "line",
-          data: points(data, theme, "ratio"),
-          symbolSize: 9,
-          lineStyle: { color: theme.series[0], width: 1.5 },
-          itemStyle: { color: theme.series[0] },
-          connectNulls: false,
+          ...line(data, "ratio", look),
           markLine: {
             silent: true,
             symbol: "none",
-            lineStyle: { color: theme.agree, type: "dashed" },
-            label: { formatter: "1", color: theme.agree, position: "insideEndTop" },
+            lineStyle: { color: look.agree, type: "dashed" },
+            label: { formatter: "1", color: look.agree, position: "end" },
             data: [{ yAxis: 1 }],
           },
         },
@@ -63,30 +57,33 @@
     };
   });
 
-  gradassay.chart("history-residual", (data, theme, width) => ({
-    ...frame(data, theme, width),
-    tooltip: tooltip(data, theme),
-    yAxis: gradassay.axis(theme, { type: "log", axisLabel: { formatter: (value) => value.toExponential(0) } }),
-    series: [
-      {
-        name: "tolerance",
-        type: "line",
-        step: "middle",
-        data: data.map((point) => (point.tolerance > 0 ? point.tolerance : null)),
-        symbol: "none",
-        lineStyle: { color: theme.agree, type: "dashed", width: 1.5 },
-        itemStyle: { color: theme.agree },
-        areaStyle: { color: theme.agree, opacity: 0.1, origin: "start" },
-      },
-      {
-        name: "residual",
-        type: "line",
-        data: points(data, theme, "residual"),
-        symbolSize: 9,
-        lineStyle: { color: theme.series[0], width: 1.5 },
-        itemStyle: { color: theme.series[0] },
-        connectNulls: false,
-      },
-    ],
-  }));
+  chart("history-residual", (data, look) => {
+    const names = ["residual", "tolerance"];
+    const seen = data.flatMap((point) => [point.residual, point.tolerance]).filter((value) => value > 0);
+    return {
+      legend: look.legend(names),
+      grid: { ...look.grid(names), bottom: 8, right: 24 },
+      tooltip: tooltip(look, data, (point) => names.map((name) => `${name} ${number(point[name])}`)),
+      xAxis: across(data, look),
+      yAxis: look.axis({
+        type: "log",
+        min: 10 ** Math.floor(Math.log10(Math.min(...seen))),
+        max: 10 ** Math.ceil(Math.log10(Math.max(...seen))),
+        axisLabel: { formatter: (value) => value.toExponential(0) },
+      }),
+      series: [
+        {
+          name: "tolerance",
+          type: "line",
+          step: "middle",
+          symbol: "none",
+          data: data.map((point) => (point.tolerance > 0 ? point.tolerance : null)),
+          lineStyle: { color: look.agree, type: "dashed", width: 1.5 },
+          itemStyle: { color: look.agree },
+          areaStyle: { color: look.agree, opacity: 0.12, origin: "start" },
+        },
+        line(data, "residual", look),
+      ],
+    };
+  });
 })();

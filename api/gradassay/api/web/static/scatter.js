@@ -1,133 +1,127 @@
 // The charts of one assay: ratio and residual of every parameter, in the model's order, on logarithmic axes.
 (() => {
-  const { axis, chart } = window.gradassay;
-  const NARROW = 560;
+  const { chart, factor, name, number } = window.gradassay;
+  const BAND = "within the noise";
+  const MOST_TICKS = 8;
+  const LABEL_HEIGHT = 13;
+  const MANY = 1000;
+  const power = (value) => `1e${Math.round(Math.log10(value))}`;
 
-  const number = (value) => {
-    if (value === null) return "—";
-    if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e6)) return value.toExponential(1);
-    return String(Number(value.toPrecision(4)));
+  // A logarithmic axis whose ticks and ends are whole powers, at most MOST_TICKS apart.
+  const logarithmic = (look, base, low, high, formatter) => {
+    const exponent = (value) => Math.log(value) / Math.log(base);
+    const step = Math.ceil((exponent(high) - exponent(low)) / MOST_TICKS - 1e-9);
+    return look.axis({
+      type: "log",
+      logBase: base,
+      interval: step,
+      min: base ** (Math.floor(exponent(low) / step + 1e-9) * step),
+      max: base ** (Math.ceil(exponent(high) / step - 1e-9) * step),
+      axisLabel: { formatter },
+    });
   };
-  const factor = (value) => {
-    const inverse = 1 / value;
-    if (value < 1 && inverse < 1e5 && Math.abs(inverse - Math.round(inverse)) < 1e-6) return `1/${Math.round(inverse)}`;
-    return number(value);
-  };
-  // Names come from files of others; rich text gives braces a meaning.
-  const plain = (text) => text.replaceAll("{", "(").replaceAll("}", ")");
-  const middle = (text) => (text.length > 56 ? `${text.slice(0, 24)}…${text.slice(-31)}` : text);
-
-  const points = (data, column, theme) =>
-    data.families.map((name, family) => ({
-      type: "scatter",
-      name,
-      itemStyle: { color: theme.series[family % theme.series.length], opacity: 0.85 },
-      symbolSize: (_, { dataIndex, seriesIndex }) => (sizes[seriesIndex][dataIndex] ? 9 : 5),
-      data: data[column].flatMap((value, index) => (data.family[index] === family && value ? [[index, value]] : [])),
+  // Guide lines with their names at their right end; names that would overlap stand together.
+  const guides = (data, look, axis, height) => {
+    const place = (value) => (height * Math.log(value / axis.min)) / Math.log(axis.max / axis.min);
+    const named = [];
+    for (const { value, label } of data.guides) {
+      const below = named.at(-1);
+      if (below && place(value) - place(below.value) < LABEL_HEIGHT) below.labels.push(label);
+      else named.push({ value, labels: [label] });
+    }
+    return data.guides.map(({ value }) => ({
+      yAxis: value,
+      name: (named.find((one) => one.value === value)?.labels ?? []).join(", "),
+      lineStyle: { color: value === 1 ? look.agree : look.soft, type: value === 1 ? "solid" : "dashed", opacity: 0.8 },
     }));
-  let sizes = [];
-  const remember = (data, column) => {
-    sizes = data.families.map((_, family) =>
-      data[column].flatMap((value, index) => (data.family[index] === family && value ? [data.diverge[index]] : [])),
-    );
   };
 
-  const across = (data, theme, width) =>
-    axis(theme, {
+  const series = (data, column, look) => {
+    const sizes = data.names.length > MANY ? [3, 5] : [5, 9];
+    return data.families.map((title, family) => ({
+      type: "scatter",
+      name: title,
+      itemStyle: { color: look.series[family % look.series.length], opacity: 0.85 },
+      data: data[column].flatMap((value, index) =>
+        data.family[index] === family && value ? [{ value: [index + 1, value], symbolSize: sizes[data.diverge[index]] }] : [],
+      ),
+    }));
+  };
+  const tooltip = (data, look) =>
+    look.tooltip(({ value: [position] }) => {
+      const index = position - 1;
+      const seen = `ratio ${number(data.ratio[index])} · residual ${number(data.residual[index])}`;
+      return `${name(data.names[index])}\n${name(data.families[data.family[index]])} · ${seen}`;
+    });
+  const across = (data, look) =>
+    look.axis({
       type: "value",
-      min: -0.5,
-      max: data.names.length - 0.5,
+      min: 0.5,
+      max: data.names.length + 0.5,
       minInterval: 1,
-      name: "parameter, in the model's order",
+      splitNumber: look.narrow ? 4 : 8,
+      name: "parameters in the model's order",
       nameLocation: "middle",
       nameGap: 26,
-      splitNumber: width < NARROW ? 4 : 8,
-      axisLabel: { showMinLabel: false, showMaxLabel: false, formatter: (value) => (Number.isInteger(value) ? value : "") },
+      axisLabel: { formatter: (value) => (Number.isInteger(value) ? value.toLocaleString("en") : "") },
     });
-  const legendRows = (data, width) => {
-    const room = data.families.reduce((sum, name) => sum + 34 + 7.5 * name.length, 0);
-    return Math.max(1, Math.ceil(room / width));
-  };
-  const hint = (data, label) => ({
-    formatter: ({ value }) => {
-      const index = value[0];
-      return plain(
-        [
-          middle(data.names[index]),
-          `${label} ${number(value[1])}`,
-          `ratio ${number(data.ratio[index])} · residual ${number(data.residual[index])}`,
-        ].join("\n"),
-      );
-    },
-  });
 
-  chart("ratio", (data, theme, width) => {
-    remember(data, "ratio");
-    const series = points(data, "ratio", theme);
-    series.push({
-      type: "scatter",
-      data: [],
-      silent: true,
-      markLine: {
-        silent: true,
-        symbol: "none",
-        animation: false,
-        data: data.guides.map(({ value, label }) => ({
-          yAxis: value,
-          name: label,
-          lineStyle: { color: value === 1 ? theme.agree : theme.soft, type: value === 1 ? "solid" : "dashed", width: 1, opacity: 0.8 },
-        })),
-        label: { position: "insideEndTop", formatter: "{b}", color: theme.soft, fontSize: 11, distance: 3 },
-      },
-    });
+  chart("ratio", (data, look) => {
+    const grid = look.grid(data.families);
+    const yAxis = logarithmic(look, 2, data.low, data.high, factor);
+    const lines = guides(data, look, yAxis, look.height - grid.top - grid.bottom - 18);
+    const longest = Math.max(...lines.map((line) => line.name.length));
     return {
-      aria: { enabled: false },
-      grid: { left: 8, right: 12, top: 14 + 22 * legendRows(data, width), bottom: 34, containLabel: true },
-      legend: { data: data.families, top: 0, left: 0, itemWidth: 12, itemHeight: 10, textStyle: { color: theme.ink } },
-      tooltip: { ...tooltip(theme), ...hint(data, "ratio") },
-      xAxis: across(data, theme, width),
-      yAxis: axis(theme, { type: "log", logBase: 2, min: data.low, max: data.high, axisLabel: { formatter: factor } }),
-      series,
-    };
-  });
-
-  chart("residual", (data, theme, width) => {
-    remember(data, "residual");
-    const band = data.tolerance.flatMap((value, index) => (value ? [[index - 0.5, value], [index + 0.5, value]] : []));
-    const seen = [...data.residual, ...data.tolerance].filter(Boolean);
-    const low = 10 ** Math.floor(Math.log10(Math.min(...seen, 1)) - 0.1);
-    const high = 10 ** Math.ceil(Math.log10(Math.max(...seen, 1e-6)) + 0.1);
-    return {
-      aria: { enabled: false },
-      grid: { left: 8, right: 12, top: 14 + 22 * legendRows({ families: [...data.families, "within the noise"] }, width), bottom: 34, containLabel: true },
-      legend: { data: [...data.families, "within the noise"], top: 0, left: 0, itemWidth: 12, itemHeight: 10, textStyle: { color: theme.ink } },
-      tooltip: { ...tooltip(theme), ...hint(data, "residual") },
-      xAxis: across(data, theme, width),
-      yAxis: axis(theme, { type: "log", logBase: 10, min: low, max: high, axisLabel: { formatter: (value) => value.toExponential(0).replace("e+", "e") } }),
+      grid: { ...grid, right: Math.min(14 + 6.2 * longest, look.width / 3) },
+      legend: look.legend(data.families),
+      tooltip: tooltip(data, look),
+      xAxis: across(data, look),
+      yAxis,
       series: [
-        ...points(data, "residual", theme),
+        ...series(data, "ratio", look),
         {
-          type: "line",
-          name: "within the noise",
-          silent: true,
-          symbol: "none",
-          data: band,
-          lineStyle: { color: theme.agree, width: 1, type: "dashed" },
-          itemStyle: { color: theme.agree },
-          areaStyle: { color: theme.agree, opacity: 0.1, origin: "start" },
-          z: 1,
+          type: "scatter",
+          data: [],
+          markLine: {
+            silent: true,
+            symbol: "none",
+            label: { position: "end", formatter: "{b}", color: look.soft, fontSize: 11, distance: 6 },
+            data: lines,
+          },
         },
       ],
     };
   });
 
-  function tooltip(theme) {
+  chart("residual", (data, look) => {
+    const seen = [...data.residual, ...data.tolerance].filter(Boolean);
+    const names = [...data.families, BAND];
     return {
-      renderMode: "richText",
-      confine: true,
-      backgroundColor: theme.raised,
-      borderColor: theme.line,
-      textStyle: { color: theme.ink, fontSize: 12, fontFamily: theme.font },
+      grid: look.grid(names),
+      legend: look.legend(names),
+      tooltip: tooltip(data, look),
+      xAxis: across(data, look),
+      yAxis: logarithmic(
+        look,
+        10,
+        10 ** Math.floor(Math.log10(seen.reduce((one, two) => Math.min(one, two), 1)) - 0.1),
+        10 ** Math.ceil(Math.log10(seen.reduce((one, two) => Math.max(one, two), 1e-6)) + 0.1),
+        power,
+      ),
+      series: [
+        ...series(data, "residual", look),
+        {
+          type: "line",
+          name: BAND,
+          silent: true,
+          symbol: "none",
+          z: 1,
+          lineStyle: { color: look.agree, width: 1, type: "dashed" },
+          itemStyle: { color: look.agree },
+          areaStyle: { color: look.agree, opacity: 0.1, origin: "start" },
+          data: data.tolerance.flatMap((value, index) => (value ? [[index + 0.5, value], [index + 1.5, value]] : [])),
+        },
+      ],
     };
-  }
+  });
 })();

@@ -64,9 +64,7 @@ class Changed:
 def environments(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Changed, ...]:
     """Every fact of two environments, those that differ first."""
     rows = [
-        Changed(
-            name=name, before=str(before.get(name, numbers.ABSENT)), after=str(after.get(name, numbers.ABSENT))
-        )
+        Changed(name=name, before=str(before.get(name, numbers.ABSENT)), after=str(after.get(name, numbers.ABSENT)))
         for name in dict.fromkeys((*after, *before))
     ]
     return tuple(sorted(rows, key=lambda row: not row.differs))

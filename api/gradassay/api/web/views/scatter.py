@@ -70,9 +70,7 @@ def guides(layout: Mapping[str, int]) -> tuple[tuple[float, str], ...]:
         if layout[name] > 1:
             names.setdefault(layout[name], []).append(name)
     lines = [(float(size), f"{', '.join(named)} = {size}") for size, named in names.items()]
-    lines += [
-        (1 / size, f"{', '.join(f'1/{name}' for name in named)} = 1/{size}") for size, named in names.items()
-    ]
+    lines += [(1 / size, f"{', '.join(f'1/{name}' for name in named)} = 1/{size}") for size, named in names.items()]
     return tuple(sorted([*lines, (1.0, "1")]))
 
 

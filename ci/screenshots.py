@@ -8,7 +8,7 @@ Those that documentation shows are written to docs/screenshots/, all others to b
 from __future__ import annotations
 
 import argparse
-import os
+import logging
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -22,6 +22,7 @@ from sqlalchemy import delete
 import demonstration
 from browsing import ARGUMENTS, EXECUTABLE, PHONE, WIDE
 from gradassay.api.database.tables import TokenRow
+from gradassay.api.operations.logs import configure_logs
 from gradassay.api.settings import ServiceSettings
 from served import Service, serving
 
@@ -56,6 +57,8 @@ def main() -> int:
     parser.add_argument("--documented", action="store_true", help="also write those that documentation shows")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
+    configure_logs()
+    logging.getLogger().setLevel(logging.WARNING)
     written = 0
     for prefix, filled in (("", True), ("empty-", False)):
         with dashboard(filled=filled) as (service, browser, pages):
@@ -74,7 +77,6 @@ def main() -> int:
 @contextmanager
 def dashboard(*, filled: bool) -> Iterator[tuple[Service, Browser, Mapping[str, str]]]:
     """A running service with the demonstration's month, or with nothing, a browser, and the pages by name."""
-    os.environ["GRADASSAY_STORE"] = ""
     with tempfile.TemporaryDirectory(prefix="gradassay-screenshots-") as name, sync_playwright() as playwright:
         folder = Path(name)
         with serving(

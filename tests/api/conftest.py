@@ -9,9 +9,13 @@ import pytest
 
 import served
 from builders import Toy
+from gradassay.api.database.database import Database
+from gradassay.api.database.migrate import upgrade
 from gradassay.goldens.golden import Golden
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.record import Record
+from gradassay.goldens.store.directory import DirectoryStore
+from judged import Bench
 from served import Service, serving
 
 
@@ -49,3 +53,20 @@ def golden(toy: Toy, make_golden: Callable[..., Golden], tmp_path: Path) -> Path
     path = tmp_path / "golden.safetensors"
     make_golden(toy).write(path)
     return path
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """A migrated database on SQLite."""
+    opened = Database(f"sqlite:///{tmp_path}/bench.db")
+    upgrade(opened)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def bench(database: Database, tmp_path: Path, toy: Toy) -> Iterator[Bench]:
+    """One replica without HTTP, over a store in a folder."""
+    made = Bench.open(database, DirectoryStore(tmp_path / "store"), folder=tmp_path, toy=toy)
+    yield made
+    made.assays.close()

@@ -53,7 +53,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lived]:
         decision = {"version": 1, "expected_version": 0, "why": "the first"}
         service.client.put(f"{base}/channels/approved", json=decision).raise_for_status()
         judged = service.client.get(f"/api/v1/runs/{run}/assay", params={"wait": 30}).raise_for_status()
-        known = {"run": run, "assay": judged.headers["etag"].strip('"'), "name": golden.name, "version": "1"}
+        known = {"run": run, "assay": judged.json()["id"], "name": golden.name, "version": "1"}
         yield Lived(service=service, known=known | {"channel": "approved"})
 
 

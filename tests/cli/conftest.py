@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import structlog
 
 import served
 from builders import Toy
@@ -109,12 +110,17 @@ def service(tmp_path: Path) -> Iterator[Service]:
     """A service on loopback with a store of its own."""
     folder = tmp_path / "service"
     folder.mkdir()
+    # It runs in this process: what it logs would stand among what commands print.
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory(), processors=[])
     with served.serving(folder, uploads=folder, max_upload_bytes=2**26) as running:
         yield running
+    structlog.reset_defaults()
 
 
 @pytest.fixture
-def online(inside: Callable[..., Ran], service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+def online(
+    inside: Callable[..., Ran], service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Ran]:
     """As `inside`, with the address of the service and a token with every scope in the environment."""
     monkeypatch.setenv("GRADASSAY_URL", service.url)
     monkeypatch.setenv("GRADASSAY_TOKEN", token(service, *Scope))

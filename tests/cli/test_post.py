@@ -43,7 +43,9 @@ def test_a_record_becomes_a_run_once(online: Command, service: Service, files: F
     assert posted_runs(service) == [digest_of_file(files.healthy)]
 
 
-def test_files_and_folders_of_records_and_goldens(online: Command, service: Service, files: Files, tmp_path: Path) -> None:
+def test_files_and_folders_of_records_and_goldens(
+    online: Command, service: Service, files: Files, tmp_path: Path
+) -> None:
     copy = tmp_path / "copies"
     copy.mkdir()
     (copy / "again.safetensors").write_bytes(files.healthy.read_bytes())
@@ -54,14 +56,21 @@ def test_files_and_folders_of_records_and_goldens(online: Command, service: Serv
     assert ran.code == 0
     assert document["service"] == service.url
     by_file = {Path(item["file"]).name: item for item in document["files"]}
-    assert set(by_file) == {"golden.safetensors", "healthy.safetensors", "doubled.safetensors", "quadrupled.safetensors"}
+    assert set(by_file) == {
+        "golden.safetensors",
+        "healthy.safetensors",
+        "doubled.safetensors",
+        "quadrupled.safetensors",
+    }
     assert by_file["golden.safetensors"]["ref"] == "golden:toy.float32@v1"
     assert all(item["created"] for item in by_file.values())
     assert service.parts.ledger.version("toy.float32", 1).why == "torch 2.13"
     assert len(posted_runs(service)) == 3
 
 
-def test_nothing_is_posted_where_a_file_is_invalid(online: Command, service: Service, files: Files, tmp_path: Path) -> None:
+def test_nothing_is_posted_where_a_file_is_invalid(
+    online: Command, service: Service, files: Files, tmp_path: Path
+) -> None:
     damaged = tmp_path / "damaged.safetensors"
     damaged.write_bytes(files.healthy.read_bytes()[:-8])
 
@@ -78,7 +87,9 @@ def test_only_files_can_be_posted(online: Command, reference: str) -> None:
     assert (ran.code, ran.out) == (2, "")
 
 
-def test_without_a_service_nothing_can_be_posted(inside: Command, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_service_nothing_can_be_posted(
+    inside: Command, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("GRADASSAY_URL", raising=False)
     ran = inside("post", files.healthy)
 
@@ -161,7 +172,9 @@ def test_several_are_on_their_way_at_once(online: Command, service: Service, fil
     ]
 
 
-def test_the_token_is_in_no_output(online: Command, service: Service, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_is_in_no_output(
+    online: Command, service: Service, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     token = secret(service, Scope.POST)
     monkeypatch.setenv("GRADASSAY_TOKEN", token)
     for arguments in (["post", files.healthy, "--json"], ["wait", "0123456789", "--debug"], ["golden", "list"]):

@@ -14,6 +14,8 @@ import httpx2
 import pytest
 
 import replica as processes
+from gradassay.api.database.database import Database
+from gradassay.api.database.migrate import upgrade
 from gradassay.goldens.record import Record
 
 
@@ -61,57 +63,58 @@ def test_beyond_this_machine_no_login_link_is_printed(tmp_path: Path, store: dic
         assert "gradassay token create" in service.log.read_text()
 
 
-def test_port_in_use_is_said(gradassay: Callable[..., Any]):
+def test_port_in_use_is_said(inside: Callable[..., Any]):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        ran = gradassay("serve", "--port", taken.getsockname()[1])
+        port = taken.getsockname()[1]
+        ran = inside("serve", "--port", port)
     assert ran.code == 2
-    assert f"127.0.0.1 port {taken.getsockname()[1] if taken.fileno() >= 0 else ''}".strip() in ran.err
+    assert f"127.0.0.1 port {port}" in ran.err
     assert "--port" in ran.err
     assert "Traceback" not in ran.err
 
 
-def test_host_that_is_no_address_is_said(gradassay: Callable[..., Any]):
-    ran = gradassay("serve", "--host", "no such host")
+def test_host_that_is_no_address_is_said(inside: Callable[..., Any]):
+    ran = inside("serve", "--host", "no such host")
     assert (ran.code, "'no such host'" in ran.err) == (2, True)
 
 
-def test_address_of_another_machine_is_said(gradassay: Callable[..., Any]):
-    ran = gradassay("serve", "--host", "192.0.2.1", "--port", "0")
+def test_address_of_another_machine_is_said(inside: Callable[..., Any]):
+    ran = inside("serve", "--host", "192.0.2.1", "--port", "0")
     assert (ran.code, "192.0.2.1" in ran.err, "--host" in ran.err) == (2, True, True)
 
 
-def test_folder_that_cannot_be_made_is_said(gradassay: Callable[..., Any], tmp_path: Path):
+def test_folder_that_cannot_be_made_is_said(inside: Callable[..., Any], tmp_path: Path):
     (tmp_path / "taken").write_text("a file")
-    ran = gradassay("serve", "--port", "0", "--folder", tmp_path / "taken" / "folder")
+    ran = inside("serve", "--port", "0", "--folder", tmp_path / "taken" / "folder")
     assert (ran.code, str(tmp_path / "taken") in ran.err, "Traceback" in ran.err) == (2, True, False)
 
 
-def test_folder_and_store_are_not_given_together(gradassay: Callable[..., Any]):
-    ran = gradassay("serve", "--folder", "here", "--store", "dir:there")
+def test_folder_and_store_are_not_given_together(inside: Callable[..., Any]):
+    ran = inside("serve", "--folder", "here", "--store", "dir:there")
     assert (ran.code, "--folder and --store" in ran.err) == (2, True)
 
 
-def test_database_of_a_newer_release_is_left_alone(
-    gradassay: Callable[..., Any], tmp_path: Path, store: dict[str, str]
-):
-    with processes.replica(tmp_path, **store) as service:
-        service.stop()
-    with sqlite3.connect(tmp_path / "store" / "service.db") as database:
-        database.execute("UPDATE alembic_version SET version_num = '9999'")
-    ran = gradassay("serve", "--port", "0", variables=store)
+def test_database_of_a_newer_release_is_left_alone(inside: Callable[..., Any], tmp_path: Path):
+    database = Database(f"sqlite:///{tmp_path}/store/service.db")
+    upgrade(database)
+    database.close()
+    with sqlite3.connect(tmp_path / "store" / "service.db") as raw:
+        raw.execute("UPDATE alembic_version SET version_num = '9999'")
+    ran = inside("serve", "--port", "0")
     assert (ran.code, "9999" in ran.err, "release" in ran.err, "Traceback" in ran.err) == (2, True, True, False)
 
 
-def test_file_that_is_no_database_is_said(gradassay: Callable[..., Any], tmp_path: Path):
+def test_file_that_is_no_database_is_said(inside: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "notes.db").write_bytes(b"These are my notes.\n" * 50)
-    ran = gradassay("serve", "--port", "0", variables={"GRADASSAY_DATABASE_URL": f"sqlite:///{tmp_path}/notes.db"})
+    monkeypatch.setenv("GRADASSAY_DATABASE_URL", f"sqlite:///{tmp_path}/notes.db")
+    ran = inside("serve", "--port", "0")
     assert (ran.code, "notes.db" in ran.err, "Traceback" in ran.err) == (2, True, False)
 
 
-def test_store_without_a_folder_needs_a_database(gradassay: Callable[..., Any]):
-    ran = gradassay("serve", "--port", "0", "--store", "http://127.0.0.1:1")
+def test_store_without_a_folder_needs_a_database(inside: Callable[..., Any]):
+    ran = inside("serve", "--port", "0", "--store", "http://127.0.0.1:1")
     assert (ran.code, "GRADASSAY_DATABASE_URL" in ran.err) == (2, True)
 
 

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +95,14 @@ class Client:
 
     def accept(self, run: str) -> None:
         if not self.reviews(run):
-            law = self.assay(run)["findings"][0]["law"]
-            document = {"decision": "accept", "law": law, "reason": "known", "expires_at": "2099-01-01T00:00:00Z"}
+            law = self.assay(run)["findings"][0]["law"]["formula"]
+            expires = (datetime.now(UTC) + timedelta(days=30)).isoformat()
+            document = {"law": law, "reason": "known", "expires_at": expires}
             self._ok(self.http.post(f"/api/v1/runs/{run}/reviews", json=document))
+
+    def reviews(self, run: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._ok(self.http.get(f"/api/v1/runs/{run}/reviews"))
+        return found
 
     def assay(self, run: str) -> dict[str, Any]:
         while True:
@@ -113,7 +119,10 @@ class Client:
 
     def all_versions(self) -> list[dict[str, Any]]:
         answer = self.http.get(f"/api/v1/goldens/{self.world.golden}/versions")
-        return [] if answer.status_code == httpx2.codes.NOT_FOUND else self._ok(answer)["items"]
+        return [] if answer.status_code == httpx2.codes.NOT_FOUND else self._ok(answer)[::-1]
+
+    def file(self, path: str) -> bytes:
+        return self.http.get(path).raise_for_status().content
 
     def _pages(self, path: str) -> list[dict[str, Any]]:
         items, cursor = [], None
@@ -234,7 +243,7 @@ def check(client: Client) -> None:
     assert set(by_digest.values()) <= {1}
     assert world.runs <= by_digest.keys()
     for run in runs[:3]:
-        assert digest(client.http.get(f"/api/v1/runs/{run['id']}/record").content) == run["digest"]
+        assert digest(client.file(f"/api/v1/runs/{run['id']}/record")) == run["digest"]
 
     versions, ledger = client.all_versions(), client.ledger()
     assert [version["version"] for version in versions] == list(range(1, len(versions) + 1))
@@ -242,7 +251,7 @@ def check(client: Client) -> None:
     assert set(digests.values()) <= {1}
     assert world.versions <= digests.keys()
     for version in versions[-2:]:
-        content = client.http.get(f"/api/v1/goldens/{world.golden}/versions/{version['version']}/file").content
+        content = client.file(f"/api/v1/goldens/{world.golden}/versions/{version['version']}/file")
         assert digest(content) == version["digest"]
 
     proposed = Counter(entry["version"] for entry in ledger if entry["action"] == "proposed")
@@ -254,6 +263,10 @@ def check(client: Client) -> None:
     pointed = _replayed(ledger)
     if versions:
         assert client.pointed() == pointed
+    accepted = Counter(entry["run"] for entry in ledger if entry["action"] == "accepted")
+    assert set(accepted.values()) <= {1}
+    for run in accepted:
+        assert len(client.reviews(run)) == 1
     store = open_store(world.settings["store"])
     assert world.runs <= {record.digest for record in store.records()}
     _wait_until(lambda: _pointed(store.goldens()) == pointed)

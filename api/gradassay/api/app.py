@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
+from gradassay.api.auth.gate import Gate
 from gradassay.api.openapi import describe, operation_id
 from gradassay.api.operations.observed import Observed
+from gradassay.api.operations.running import running
 from gradassay.api.problem import add_problem_handlers
+from gradassay.api.routes import assays, files, goldens, health, ledger, reviews, runs, session, tokens
+from gradassay.api.service import Service
 from gradassay.api.settings import ServiceSettings
+from gradassay.api.web import pages, static_files
 
-if TYPE_CHECKING:
-    from gradassay.api.service import Service
+# The files come before the goldens, whose names may hold slashes.
+ROUTES = (health, runs, assays, reviews, files, goldens, ledger, tokens, session, static_files, pages)
 
 
 def create_app(settings: ServiceSettings | None = None, *, service: Service | None = None) -> FastAPI:
@@ -28,9 +31,6 @@ def create_app(settings: ServiceSettings | None = None, *, service: Service | No
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        from gradassay.api.operations.running import running
-        from gradassay.api.service import Service
-
         async with running(app, service or Service.open(settings)):
             yield
 
@@ -45,23 +45,9 @@ def create_app(settings: ServiceSettings | None = None, *, service: Service | No
     )
     app.state.settings = settings
     add_problem_handlers(app)
-    for name in ("health", "runs", "files", "assays", "reviews", "goldens", "ledger", "tokens", "session"):
-        _include(app, f"gradassay.api.routes.{name}")
-    _include(app, "gradassay.api.web.static")
-    _include(app, "gradassay.api.web.pages")
-    try:
-        gate = import_module("gradassay.api.auth.gate")
-        app.add_middleware(gate.Gate)
-    except ImportError:
-        pass
+    for part in ROUTES:
+        app.include_router(part.router)
+    app.add_middleware(Gate)
     app.add_middleware(Observed)
     describe(app)
     return app
-
-
-def _include(app: FastAPI, module: str) -> None:
-    """While the tree grows."""
-    try:
-        app.include_router(import_module(module).router)
-    except (ImportError, AttributeError):
-        pass

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import getpass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from gradassay.cli.session import Session, session_of
+from gradassay.cli.session import session_of
 from gradassay.cli.stores import configured_service
 from gradassay.goldens.errors import UsageError
 
@@ -46,7 +46,12 @@ def approve(
             raise UsageError(
                 "--who cannot be chosen on a service", hint="the token in GRADASSAY_TOKEN says who decides"
             )
-        entry = _decide(session, wanted, number, "approve", channel=channel, why=reason, expected=expected)
+        from gradassay.cli.service import store as service
+
+        with configured_service(session) as client:
+            entry = service.approve(client, wanted, number, channel=channel, why=reason, expected=expected)
+        if session.json:
+            session.emit_json(entry)
         if entry["action"] == "endorsed":
             session.say(f"{wanted} v{number} has one approval; {channel} moves when a second reviewer approves it too")
             return
@@ -80,20 +85,13 @@ def reject(
             "a store keeps approvals only: what nobody approves is never compared with",
             hint="rejections are kept by the service: name it by --url or GRADASSAY_URL",
         )
-    _decide(session, wanted, number, "reject", channel=channel, why=reason, expected=expected)
-    session.say(f"{wanted} v{number} is rejected")
-
-
-def _decide(
-    session: Session, name: str, version: int, decision: str, *, channel: str, why: str, expected: int | None
-) -> dict[str, Any]:
-    from gradassay.cli.service.store import decide
+    from gradassay.cli.service import store as service
 
     with configured_service(session) as client:
-        entry = decide(client, name, version, decision, channel=channel, why=why, expected=expected)
+        entry = service.reject(client, wanted, number, channel=channel, why=reason, expected=expected)
     if session.json:
         session.emit_json(entry)
-    return entry
+    session.say(f"{wanted} v{number} is rejected")
 
 
 def _version(name: str, version: str | None, verb: str) -> tuple[str, int]:

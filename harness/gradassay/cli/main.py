@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gradassay.cli import demo, diff, doctor, faults, golden, plan, post, record, serve, token, wait
+from gradassay.cli import demo, diff, doctor, faults, gc, golden, plan, post, record, serve, token, wait
 from gradassay.cli.failure import report_bug, report_error
 from gradassay.cli.session import Session
 from gradassay.goldens.errors import GradassayError
@@ -35,6 +35,7 @@ app.command("plan")(plan.plan)
 app.add_typer(faults.app, name="faults")
 app.command("serve")(serve.serve)
 app.add_typer(token.app, name="token")
+app.command("gc")(gc.gc)
 app.command("doctor")(doctor.doctor)
 
 

@@ -119,5 +119,5 @@ def send(client: ServiceClient, file: Sendable, *, why: str) -> Sent:
         return Sent(file=file, ref=f"run:{run['id']}", id=run["id"], link=link, created=created)
     version, created = client.send_file(f"/goldens/{segment(file.name)}/versions", file.path, file.digest, why=why)
     number = version["version"]
-    link = f"{client.url}/goldens/{segment(file.name)}"
+    link = f"{client.url}/goldens/{segment(file.name)}/v{number}"
     return Sent(file=file, ref=f"golden:{file.name}@v{number}", id=f"v{number}", link=link, created=created)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gradassay.cli.machine import Folder, person, places
 from gradassay.cli.session import session_of
 from gradassay.goldens.errors import MissingExtra
 
@@ -45,17 +46,18 @@ def create(
     ] = None,
     project: Project = "default",
     days: Annotated[float | None, typer.Option("--days", min=0.001, max=3660, help="Days until it expires.")] = None,
+    folder: Folder = None,
 ) -> None:
     """Make a token and print it, this once."""
     session = session_of(context)
-    with _database() as (database, _settings):
+    with _database(context, folder) as (database, _settings):
         from gradassay.api.auth.scope import Scope
         from gradassay.api.auth.tokens import Tokens
 
         token, secret = Tokens(database).create(
             name=name,
             scopes=[Scope(scope) for scope in scopes or []],
-            by=getpass.getuser(),
+            by=person(),
             project=project,
             lifetime=None if days is None else timedelta(days=days),
         )
@@ -71,10 +73,10 @@ def create(
 
 
 @app.command("list")
-def list_tokens(context: typer.Context, project: Project = "*") -> None:
+def list_tokens(context: typer.Context, project: Project = "*", folder: Folder = None) -> None:
     """List tokens, newest first; what they are, never their secrets."""
     session = session_of(context)
-    with _database() as (database, _settings):
+    with _database(context, folder) as (database, _settings):
         from gradassay.api.auth.tokens import Tokens
 
         tokens = Tokens(database).of_project(project)
@@ -91,11 +93,13 @@ def list_tokens(context: typer.Context, project: Project = "*") -> None:
 
 @app.command("revoke")
 def revoke(
-    context: typer.Context, token: Annotated[str, typer.Argument(metavar="ID", help="Id of the token.")]
+    context: typer.Context,
+    token: Annotated[str, typer.Argument(metavar="ID", help="Id of the token, as the list shows it.")],
+    folder: Folder = None,
 ) -> None:
     """Make a token worthless, and the browser sessions that it opened."""
     session = session_of(context)
-    with _database() as (database, _settings):
+    with _database(context, folder) as (database, _settings):
         from gradassay.api.auth.tokens import Tokens
 
         revoked = Tokens(database).revoke(token)
@@ -105,13 +109,13 @@ def revoke(
 
 
 @app.command("link")
-def link(context: typer.Context) -> None:
+def link(context: typer.Context, folder: Folder = None) -> None:
     """Print a link that logs a browser in with every scope, once, within ten minutes; --url: where people reach the service."""
     session = session_of(context)
-    with _database() as (database, settings):
+    with _database(context, folder) as (database, settings):
         from gradassay.api.auth.logins import Logins
 
-        path = Logins(database).link(who=getpass.getuser(), project=settings.project)
+        path = Logins(database).link(who=person(), project=settings.project)
         url = (session.url or f"http://{settings.host}:{settings.port}").rstrip("/") + path
     if session.json:
         session.emit_json({"url": url})
@@ -120,7 +124,7 @@ def link(context: typer.Context) -> None:
 
 
 @contextmanager
-def _database() -> Iterator[tuple[Database, ServiceSettings]]:
+def _database(context: typer.Context, folder: Path | None) -> Iterator[tuple[Database, ServiceSettings]]:
     """The service's database at the newest revision, and its settings."""
     try:
         from gradassay.api.database.database import Database
@@ -128,7 +132,7 @@ def _database() -> Iterator[tuple[Database, ServiceSettings]]:
         from gradassay.api.settings import ServiceSettings
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "sqlalchemy", "server") from error
-    settings = ServiceSettings.load()
+    settings = ServiceSettings.load(**places(context, folder))
     database = Database(settings.database_url)
     try:
         upgrade(database)

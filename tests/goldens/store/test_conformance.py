@@ -75,6 +75,58 @@ def test_approval_compares_before_it_sets(store: GoldenStore, write_golden: Writ
     assert len(store.approvals(name)) == 2
 
 
+def test_withdrawn_channel_points_nowhere(store: GoldenStore, kind: str, stores: Open, write_golden: Write):
+    name = store.put_golden(write_golden(1)).name
+    store.withdraw(name, channel="approved", who="ada", why="there is nothing")
+    assert not store.approvals(name)
+    store.approve(name, 1, who="ada", why="start")
+    with pytest.raises(Conflict, match="v1, not to v2"):
+        store.withdraw(name, channel="approved", who="ada", why="because", expected=2)
+    store.withdraw(name, channel="approved", who="bob", why="too early", expected=1)
+    with pytest.raises(NoGolden, match="v1"):
+        stores(kind).find_golden(name)
+    assert stores(kind).find_golden(name, 1).channels == ()
+    assert [(one.who, one.previous, one.version) for one in store.approvals(name)] == [("ada", None, 1), ("bob", 1, 0)]
+    assert store.approve(name, 1, who="ada", why="again", expected=0).channels == ("approved",)
+    assert [one.previous for one in store.approvals(name)] == [None, 1, None]
+    assert not [sentence for sentence in store.repair() if name in sentence]
+
+
+def test_deleted_version_is_gone_and_its_number_with_it(
+    store: GoldenStore, kind: str, stores: Open, write_golden: Write
+):
+    first, second = (store.put_golden(write_golden(variant)) for variant in (1, 2))
+    assert first.size == write_golden(1).stat().st_size
+    store.approve(first.name, 1, who="ada", why="start")
+    store.approve(first.name, 2, channel="nightly", who="ada", why="trial")
+    with pytest.raises(Conflict, match="nightly"):
+        store.delete_golden(first.name, 2)
+    store.withdraw(first.name, channel="nightly", who="ada", why="done")
+    path = store.golden_path(first.name, 2)
+    store.delete_golden(first.name, 2)
+    assert kind == "mlflow-server" or not path.exists()
+    with pytest.raises(NotFound, match="v2"):
+        stores(kind).golden_path(first.name, 2)
+    with pytest.raises(NotFound, match="v2"):
+        store.delete_golden(first.name, 2)
+    assert [version.version for version in store.goldens(first.name)] == [1]
+    assert store.put_golden(write_golden(2)).version == 3
+    assert store.golden_path(first.name, 3).read_bytes() == write_golden(2).read_bytes()
+    assert second.version == 2
+
+
+def test_deleted_record_is_gone(store: GoldenStore, kind: str, stores: Open, write_record: Write):
+    first, second = (store.put_record(write_record(seed)) for seed in (1, 2))
+    assert first.size == write_record(1).stat().st_size
+    store.delete_record(first.digest)
+    for call in (store.delete_record, store.find_record, stores(kind).record_path):
+        with pytest.raises(NotFound):
+            call(first.digest)
+    assert store.find_record(second.id) == second
+    again = store.put_record(write_record(1))
+    assert store.record_path(again.id).read_bytes() == write_record(1).read_bytes()
+
+
 def test_of_many_approvals_at_once_one_wins(store: GoldenStore, kind: str, stores: Open, write_golden: Write):
     name = store.put_golden(write_golden(1)).name
     store.put_golden(write_golden(2))

@@ -63,6 +63,45 @@ def test_alias_moved_by_hand_changes_nothing_and_is_set_again(
         assert int(client.get_model_version_by_alias(f"gradassay.{name}", "approved").version) == 1
 
 
+def test_aliases_that_others_moved_or_removed_are_repaired(
+    store: MlflowStore, connection: Connection, write_golden: Write
+):
+    name = store.put_golden(write_golden(1)).name
+    store.put_golden(write_golden(2))
+    for channel in ("approved", "nightly", "weekly"):
+        store.approve(name, 1, channel=channel, who="ada", why="because")
+    store.withdraw(name, channel="weekly", who="ada", why="nobody uses it")
+    with connection.calling() as client:
+        client.set_registered_model_alias(f"gradassay.{name}", "approved", "2")
+        client.delete_registered_model_alias(f"gradassay.{name}", "nightly")
+        client.set_registered_model_alias(f"gradassay.{name}", "weekly", "2")
+        client.set_registered_model_alias(f"gradassay.{name}", "theirs", "2")
+    assert [sentence for sentence in store.repair() if name in sentence] == [
+        f"golden {name}: the alias approved named v2, its ledger says v1",
+        f"golden {name}: the alias nightly named no version, its ledger says v1",
+        f"golden {name}: the alias weekly named v2, its ledger says no version",
+    ]
+    with connection.calling() as client:
+        aliases = client.get_registered_model(f"gradassay.{name}").aliases
+    assert {alias: int(version) for alias, version in aliases.items()} == {"approved": 1, "nightly": 1, "theirs": 2}
+    assert not [sentence for sentence in store.repair() if name in sentence]
+
+
+def test_deleting_frees_the_bytes_of_the_copies_made_on_approval_too(store: MlflowStore, write_golden: Write):
+    name = store.put_golden(write_golden(1)).name
+    store.approve(name, 1, who="ada", why="because")
+    store.withdraw(name, channel="approved", who="ada", why="too early")
+    folder = Path(str(store).removeprefix("sqlite:///")).parent
+    content = write_golden(1).read_bytes()
+
+    def copies() -> int:
+        return sum(path.read_bytes() == content for path in folder.rglob("golden.safetensors"))
+
+    assert copies() == 2
+    store.delete_golden(name, 1)
+    assert copies() == 0
+
+
 def test_record_is_a_run_with_few_metrics_and_tags(store: MlflowStore, connection: Connection, write_record: Write):
     record = store.put_record(write_record())
     with connection.calling() as client:

@@ -26,6 +26,7 @@ from gradassay.api.judging.compute import compute
 from gradassay.api.judging.judged import Judged, Question
 from gradassay.api.judging.memo import recall, recall_of_run, remember
 from gradassay.api.ledger.ledger import Ledger
+from gradassay.api.operations.metrics import count_assay
 from gradassay.api.runs.run import Run
 from gradassay.api.runs.runs import Runs
 from gradassay.goldens.errors import GradassayError, NoGolden, NotFound, Unreachable
@@ -234,13 +235,9 @@ class Assays:
                 started = time.monotonic()
                 assay = compute(question, self._store, self._runs)
                 remember(self._database, question, assay, holder=self._claims.holder)
-                log.info(
-                    "assayed",
-                    assay=question.id,
-                    run=question.run.id,
-                    verdict=str(assay.verdict),
-                    seconds=round(time.monotonic() - started, 3),
-                )
+                seconds, verdict = time.monotonic() - started, str(assay.verdict)
+                count_assay(verdict, seconds)
+                log.info("assayed", assay=question.id, run=question.run.id, verdict=verdict, seconds=round(seconds, 3))
         return True
 
     def _is_known(self, question: Question) -> bool:

@@ -56,10 +56,10 @@ def standing_of(session: Session, name: str) -> Standing:
 
 
 def check_text(**said: str) -> None:
-    """Raises UsageError for text that no database keeps: with a NUL, or half a character."""
+    """Raises UsageError for text that no database keeps: with a NUL, or with half a character."""
     for name, text in said.items():
-        if "\0" in text or (not text.isascii() and text != text.encode("utf-8", "replace").decode()):
-            raise UsageError(f"{name} {text[:80]!r} holds what is no text", hint="leave out NULs and lone surrogates")
+        if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+            raise UsageError(f"{name} {text[:80]!a} is no text", hint="leave out NULs and lone surrogates")
 
 
 def append(session: Session, action: Action, *, at: datetime | None = None, **values: Any) -> Entry:

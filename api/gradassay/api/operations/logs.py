@@ -44,5 +44,5 @@ def configure_logs(stream: TextIO | None = None) -> None:
 
 def _renderers(stream: TextIO) -> list[Processor]:
     if stream.isatty():
-        return [structlog.dev.ConsoleRenderer()]
+        return [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
     return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]

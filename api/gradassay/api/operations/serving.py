@@ -36,9 +36,9 @@ def serve(settings: ServiceSettings, announce: Callable[[Serving], None]) -> Non
 
     Raises UsageError where the port cannot be had or the database cannot be used, before anything is served.
     """
-    configure_logs()
     with _listening(settings.host, settings.port) as listening:
         service = Service.open(settings)
+        configure_logs()
         server = _Server(
             uvicorn.Config(
                 create_app(service=service),

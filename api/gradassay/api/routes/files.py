@@ -13,6 +13,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse
 
 from gradassay.api.auth.guard import Reader
+from gradassay.api.ledger.visible import visible_version
 from gradassay.api.service import ServiceDependency
 from gradassay.goldens.errors import InvalidFile, StoreError
 
@@ -35,7 +36,7 @@ async def get_record_file(
     return await _file(request, found.digest, lambda: service.runs.path(found), if_none_match)
 
 
-@router.get("/goldens/{name}/versions/{version}/file", response_class=Response, responses=ANSWERS)
+@router.get("/goldens/{name:path}/versions/{version}/file", response_class=Response, responses=ANSWERS)
 async def get_golden_file(
     request: Request,
     caller: Reader,
@@ -45,8 +46,7 @@ async def get_golden_file(
     if_none_match: Annotated[str, Header()] = "",
 ) -> Response:
     """The golden file of a version, as it was proposed."""
-    found = await run_in_threadpool(service.ledger.version, name, version)
-    caller.within(found.project, f"golden {name}")
+    found = await run_in_threadpool(visible_version, service.ledger, caller, name, version)
     return await _file(request, found.digest, lambda: service.store.golden_path(name, version), if_none_match)
 
 

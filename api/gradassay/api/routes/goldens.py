@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response, status
+from fastapi import APIRouter, Path, Query, Request, Response, status
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 
@@ -14,7 +14,7 @@ from gradassay.api.ledger.deciding import Decision
 from gradassay.api.ledger.known import KnownEntry, KnownGolden, KnownVersion, Outcome, Outcomes, Refusal, VersionDetails
 from gradassay.api.ledger.sharing import check_shares
 from gradassay.api.ledger.visible import visible_golden, visible_version
-from gradassay.api.routes.runs import FILE
+from gradassay.api.routes.runs import DIGEST, FILE
 from gradassay.api.runs.run import DEFAULT_PROJECT
 from gradassay.api.runs.upload import received
 from gradassay.api.service import Service, ServiceDependency
@@ -26,14 +26,12 @@ MOST_AT_ONCE = 200
 Name = Annotated[str, Path(description="problem and dtype, as in moe-tiny.float32")]
 Number = Annotated[int, Path(ge=1, le=LARGEST_NUMBER)]
 Reason = Annotated[str, Field(min_length=1, max_length=4000, description="why; it stays in the ledger")]
-Expected = Annotated[
-    int | None,
-    Field(
-        ge=0,
-        le=LARGEST_NUMBER,
-        description="what the reviewer believes the channel points to, 0: no version; 409 where it is another",
-    ),
-]
+EXPECTED = Field(
+    ge=0,
+    le=LARGEST_NUMBER,
+    description="what the reviewer believes the channel points to, 0: no version, null: whatever it is; 409 where it is "
+    "another",
+)
 
 router = APIRouter(prefix="/api/v1/goldens", tags=["goldens"])
 
@@ -42,7 +40,7 @@ class Approval(BaseModel):
     """What a channel should point to, if it still points to `expected_version`."""
 
     version: int = Field(ge=1, le=LARGEST_NUMBER)
-    expected_version: Expected
+    expected_version: Annotated[int | None, EXPECTED]
     why: Reason
 
 
@@ -51,7 +49,7 @@ class Rejection(BaseModel):
 
     why: Reason
     channel: str = DEFAULT_CHANNEL
-    expected_version: Expected = None
+    expected_version: Annotated[int | None, EXPECTED] = None
 
 
 class Shared(BaseModel):
@@ -59,7 +57,7 @@ class Shared(BaseModel):
 
     name: str = Field(min_length=1, max_length=200)
     version: int = Field(ge=1, le=LARGEST_NUMBER)
-    expected_version: Annotated[int, Expected]
+    expected_version: Annotated[int, EXPECTED]
 
 
 class Approvals(BaseModel):
@@ -121,7 +119,7 @@ def list_versions(caller: Reader, service: ServiceDependency, name: Name) -> lis
     "/{name:path}/versions",
     status_code=status.HTTP_201_CREATED,
     responses={status.HTTP_200_OK: {"model": KnownVersion, "description": "this content was there already"}},
-    openapi_extra={"requestBody": FILE},
+    openapi_extra={"requestBody": FILE, "parameters": [DIGEST]},
 )
 async def propose_version(
     request: Request,
@@ -130,9 +128,6 @@ async def propose_version(
     service: ServiceDependency,
     name: Name,
     why: Annotated[str, Query(max_length=4000, description="why it is proposed; it stays in the ledger")] = "",
-    content_digest: Annotated[
-        str | None, Header(description="RFC 9530, sha-256=:BASE64:; checked where it is sent")
-    ] = None,
 ) -> KnownVersion:
     """Proposes the golden file in the body as the next version. The same content twice is one version.
 

@@ -59,7 +59,7 @@ async def readyz(request: Request) -> Ready:
 
 
 @router.get("/version")
-def show_version() -> Version:
+def show_release() -> Version:
     """The service's release."""
     return Version(version=version("gradassay"), format=FORMAT)
 

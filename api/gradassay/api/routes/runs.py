@@ -10,12 +10,14 @@ from fastapi.concurrency import run_in_threadpool
 from gradassay.api.auth.caller import EVERY_PROJECT
 from gradassay.api.auth.guard import Poster, Reader
 from gradassay.api.judging.known import KnownAssay
+from gradassay.api.operations.metrics import count_upload
 from gradassay.api.paging import LARGEST, from_cursor, to_cursor
 from gradassay.api.routes.assays import NOT_MODIFIED, PENDING, WAIT, answer
 from gradassay.api.runs.known import KnownRun, RunAssay, RunDetails, RunPage
 from gradassay.api.runs.run import DEFAULT_PROJECT
 from gradassay.api.runs.upload import received
 from gradassay.api.service import ServiceDependency
+from gradassay.goldens.errors import GradassayError
 
 FILE: dict[str, Any] = {
     "required": True,
@@ -47,10 +49,15 @@ async def post_run(
 ) -> KnownRun:
     """Keeps the record file in the body, once it has been found valid. The same content twice is one run."""
     project = DEFAULT_PROJECT if caller.project == EVERY_PROJECT else caller.project
-    async with received(request, limit=service.settings.max_upload_bytes) as upload:
-        run, new = await run_in_threadpool(
-            service.runs.post, upload.path, upload.digest, who=caller.who, project=project
-        )
+    try:
+        async with received(request, limit=service.settings.max_upload_bytes) as upload:
+            run, new = await run_in_threadpool(
+                service.runs.post, upload.path, upload.digest, who=caller.who, project=project
+            )
+    except GradassayError as error:
+        count_upload(error.code)
+        raise
+    count_upload("created" if new else "known", upload.size)
     service.assays.nudge()
     response.status_code = status.HTTP_201_CREATED if new else status.HTTP_200_OK
     response.headers["Location"] = f"{router.prefix}/{run.id}"

@@ -147,7 +147,7 @@ class Runs:
             announced = set(session.scalars(select(ClaimRow.assay).where(ClaimRow.assay.startswith(_POSTING))))
         adopted = 0
         for record in found:
-            unknown = record.digest not in known and _announcement(record.digest) not in announced
+            unknown = record.digest not in known and announcement(record.digest) not in announced
             if unknown and record.digest not in self._unreadable:
                 adopted += self._adopt(record)
         return adopted
@@ -166,14 +166,14 @@ class Runs:
         return new
 
     def _announce(self, digest: str) -> None:
-        claim = ClaimRow(assay=_announcement(digest), holder="runs", until=datetime.now(UTC) + _NEVER)
+        claim = ClaimRow(assay=announcement(digest), holder="runs", until=datetime.now(UTC) + _NEVER)
         with suppress(IntegrityError), self._database.write() as session:
             if session.get(ClaimRow, claim.assay) is None:
                 session.add(claim)
 
     def _forget(self, digest: str) -> None:
         with self._database.write() as session:
-            session.execute(delete(ClaimRow).where(ClaimRow.assay == _announcement(digest)))
+            session.execute(delete(ClaimRow).where(ClaimRow.assay == announcement(digest)))
 
     def _index(
         self, stored: StoredRecord, header: RecordHeader, *, who: str, project: str, posted_at: datetime
@@ -200,7 +200,7 @@ class Runs:
             with self._database.write() as session:
                 session.add(row)
                 session.flush()
-                session.execute(delete(ClaimRow).where(ClaimRow.assay == _announcement(stored.digest)))
+                session.execute(delete(ClaimRow).where(ClaimRow.assay == announcement(stored.digest)))
                 return Run.from_row(row), True
         except IntegrityError:
             known = self._by_digest(project, stored.digest)
@@ -219,7 +219,8 @@ def _read_header(path: Path) -> RecordHeader:
     return parse_header(RecordHeader, open_container(path, "record").document, path)
 
 
-def _announcement(digest: str) -> str:
+def announcement(digest: str) -> str:
+    """The claim of whoever posts this content just now."""
     return _POSTING + digest.removeprefix("sha256:")[:32]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import os
 import re
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -35,6 +36,7 @@ class Upload:
 
     path: Path
     digest: str
+    size: int
 
 
 @asynccontextmanager
@@ -71,7 +73,7 @@ async def received(request: Request, *, limit: int) -> AsyncIterator[Upload]:
                     expected=expected,
                     found=digest,
                 )
-            yield Upload(path=path, digest=digest)
+            yield Upload(path=path, digest=digest, size=os.fstat(file.fileno()).st_size)
 
 
 async def _receive(request: Request, file: IO[bytes], path: Path, *, limit: int, most: int, declared: str) -> str:

@@ -15,7 +15,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, PrefixLoader, Stric
 from gradassay.api.auth.caller import Caller
 from gradassay.api.web import flash, words
 from gradassay.api.web.address import address, link
-from gradassay.api.web.static import static_url
+from gradassay.api.web.static_files import static_url
 from gradassay.goldens.report import numbers
 from gradassay.goldens.report.printable import printable
 
@@ -31,6 +31,8 @@ HEADERS: Mapping[str, str] = {
     "Vary": "HX-Request, HX-Target",
     "X-Content-Type-Options": "nosniff",
 }
+WAIT_S = 10.0
+"""How long a page waits for an assay before it says that it is being computed."""
 NAVIGATION = (
     ("/", "Inbox"),
     ("/runs", "Runs"),

@@ -126,7 +126,7 @@ def _stated(old: Golden, new: Golden) -> tuple[str, ...]:
         ("gone or reshaped", [p.name for p in one.parameters if (p.name, p.shape, p.family) not in has]),
     ):
         if names:
-            found.append(f"{len(names)} parameters {title} ({some_names(names)})")
+            found.append(f"{len(names)} parameter{'s' if len(names) > 1 else ''} {title} ({some_names(names)})")
     return tuple(found + _noise(one.noise, two.noise))
 
 

@@ -140,14 +140,18 @@ def _how(
     left = np.sqrt(np.maximum(np.square(error) - np.square(ratio - 1), 0))
     alike = np.abs(ratio - factor) <= max(allowed.scale, 1e-3 * abs(factor - 1)) * max(1.0, abs(factor))
     if factor != 1 and alike.all() and (left <= max(allowed.error, 1e-3 * abs(factor - 1))).all():
-        return (
-            f"are scaled by {factor:.9g} in every unit"
-            if abs(factor - 1) > 1e-6
-            else (f"are scaled by 1 {'+' if factor > 1 else '-'} {abs(factor - 1):.2g} in every unit")
-        )
+        return f"{_scaled(factor)} in every unit"
     changed = sorted({row % units for row in np.flatnonzero(outside.any(axis=1)).tolist()})
     where = f" in {unit_names(changed, units)}" if len(changed) < units else ""
     return f"differ by up to {float(error.max()):.3g} of their size{where}"
+
+
+def _scaled(factor: float) -> str:
+    if factor == 0:
+        return "are zero"
+    if abs(factor - 1) > 1e-6:
+        return f"are scaled by {factor:.9g}"
+    return f"are scaled by 1 {'+' if factor > 1 else '-'} {abs(factor - 1):.2g}"
 
 
 def unit_names(units: Sequence[int], of: int) -> str:

@@ -47,10 +47,10 @@ class ServiceStore:
     def standing(self, name: str | None = None) -> Sequence[tuple[GoldenVersion, str]]:
         """All versions as `goldens` orders them, each with what became of it: proposed, approved, rejected ..."""
         if name is None:
-            names = sorted(golden["name"] for golden in every(self.client, "/goldens"))
+            names = sorted(golden["name"] for golden in self.client.get("/goldens"))
             return [pair for known in names for pair in self.standing(known)]
         try:
-            answers = list(every(self.client, f"{_golden(name)}/versions"))
+            answers = self.client.get(f"{_golden(name)}/versions")
         except NotFound:
             return []
         return [(_version(answer), answer["status"]) for answer in sorted(answers, key=lambda item: item["version"])]
@@ -107,16 +107,27 @@ class ServiceStore:
         return cached
 
 
-def decide(
-    client: ServiceClient, name: str, version: int, decision: str, *, channel: str, why: str, expected: int | None
+def approve(
+    client: ServiceClient, name: str, version: int, *, channel: str, why: str, expected: int | None
 ) -> dict[str, Any]:
-    """The entry of the ledger that holds the decision, `approve` or `reject`; it is not sent twice where it may have been
-    obeyed. Raises Conflict where the channel points elsewhere or somebody decided before.
+    """The entry of the ledger: `approved`, or `endorsed` where a second reviewer has to approve as well.
+
+    expected: what the channel points to, 0 for nowhere; None: whatever that is. It is not sent again where it may have
+    been obeyed. Raises Conflict where the channel points elsewhere or somebody decided about the version before.
     """
-    document = {"version": version, "decision": decision, "why": why, "expected_version": expected}
-    entry: dict[str, Any] = client.ask(
-        "PUT", f"{_golden(name)}/channels/{segment(channel)}", document=document, repeatable=False
-    )
+    path = f"{_golden(name)}/channels/{segment(channel)}"
+    document = {"version": version, "expected_version": expected, "why": why}
+    entry: dict[str, Any] = client.ask("PUT", path, document=document, repeatable=False)
+    return entry
+
+
+def reject(
+    client: ServiceClient, name: str, version: int, *, channel: str, why: str, expected: int | None
+) -> dict[str, Any]:
+    """The entry of the ledger that rejects the version; otherwise as `approve`."""
+    path = f"{_golden(name)}/versions/{version}/rejection"
+    document = {"why": why, "channel": channel, "expected_version": expected}
+    entry: dict[str, Any] = client.ask("POST", path, document=document, repeatable=False)
     return entry
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
@@ -13,18 +12,16 @@ from gradassay.api.auth.guard import Reader, Reviewer
 from gradassay.api.judging.judged import Judged
 from gradassay.api.judging.law import law_id, verdict_law
 from gradassay.api.runs.run import Run
-from gradassay.api.service import Service, ServiceDependency
+from gradassay.api.service import ServiceDependency
 from gradassay.api.web.address import link
 from gradassay.api.web.decision import DecisionForm
-from gradassay.api.web.page import Crumb, go, page
+from gradassay.api.web.page import WAIT_S, Crumb, go, page
 from gradassay.api.web.views.assay import AssayPage
 from gradassay.api.web.views.commands import diff_command
 from gradassay.api.web.views.parameters import Wanted
 from gradassay.api.web.words import base_url, short
 from gradassay.goldens.errors import GradassayError, NoGolden
 
-WAIT_S = 10.0
-"""How long a page waits for an assay before it says that it is being computed."""
 router = APIRouter()
 
 
@@ -46,14 +43,13 @@ def show_run(
     try:
         question = service.assays.question(found, against)
     except NoGolden as error:
-        return _show(request, service, caller, found, "run_without_golden.html", against=against, error=error)
+        return _show(request, caller, found, "run_without_golden.html", against=against, error=error)
     judged = service.assays.judge(question, wait_s=WAIT_S)
     if judged is None:
-        return _show(request, service, caller, found, "run_pending.html", against=against, question=question)
+        return _show(request, caller, found, "run_pending.html", against=against, question=question)
     wanted = Wanted(search=q, family=family, verdict=verdict, sort=sort, page=number)
     return _show(
         request,
-        service,
         caller,
         found,
         "run.html",
@@ -71,7 +67,6 @@ def show_run(
 
 @router.post("/runs/{run}/decisions")
 def decide(
-    request: Request,
     service: ServiceDependency,
     caller: Reviewer,
     run: str,
@@ -103,9 +98,7 @@ def _laws(judged: Judged) -> tuple[str, ...]:
     )
 
 
-def _show(
-    request: Request, service: Service, caller: Caller, run: Run, template: str, *, against: str, **shown: Any
-) -> Response:
+def _show(request: Request, caller: Caller, run: Run, template: str, *, against: str, **shown: Any) -> Response:
     return page(
         request,
         template,

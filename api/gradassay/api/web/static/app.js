@@ -17,6 +17,8 @@
   };
   dark.addEventListener("change", announceTheme);
 
+  document.querySelector("nav.main [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
   // Entries: j and k move, Enter opens, a and r open the form of the entry
   let current = null;
   const entries = () => [...document.querySelectorAll("[data-entry]")].filter((entry) => entry.offsetParent !== null);

@@ -10,6 +10,7 @@ from typing import Any
 from gradassay.api.web.views.environment import Setting, environment_settings
 from gradassay.api.web.views.parameters import Table, Wanted, parameter_table
 from gradassay.api.web.views.scatter import Scatter, scatter
+from gradassay.goldens.report.grid import Grid
 from gradassay.goldens.report.heatmap import Heatmap, heatmap
 from gradassay.goldens.report.json import from_json
 from gradassay.goldens.report.view import FindingView, View, view
@@ -17,7 +18,7 @@ from gradassay.goldens.report.view import FindingView, View, view
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """A finding in words, and its weights as heat-maps: one an owner where owners differ."""
+    """A finding in words, and its weights as heat-maps: one an owner where owners differ, none where none is known."""
 
     words: FindingView
     maps: tuple[Heatmap, ...]
@@ -47,7 +48,7 @@ class AssayPage:
         return tuple(
             Drawn(
                 words=words,
-                maps=tuple(heatmap(picture) for picture in words.pictures),
+                maps=tuple(heatmap(picture) for picture in words.pictures if _is_known(picture)),
                 sixteenths=heatmap(words.sixteenths) if words.sixteenths else None,
             )
             for words in self.shown.findings
@@ -68,3 +69,7 @@ class AssayPage:
         """Both environments side by side, what changed first."""
         a, b = self.document["a"], self.document["b"]
         return environment_settings(a.get("environment", {}), b.get("environment", {}))
+
+
+def _is_known(weights: Grid) -> bool:
+    return any(value is not None for row in weights.values for value in row)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -28,7 +29,12 @@ def write_revision(identifier: str, message: str) -> Path:
             config.set_main_option("file_template", "revision_%%(rev)s")
             command.revision(config, message, autogenerate=True, rev_id=identifier)
         database.close()
-    return MIGRATIONS / "versions" / f"revision_{identifier}.py"
+    path = MIGRATIONS / "versions" / f"revision_{identifier}.py"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if not line.strip().startswith("# ###")))
+    subprocess.run(["ruff", "check", "--quiet", "--fix", path], check=True)
+    subprocess.run(["ruff", "format", "--quiet", path], check=True)
+    return path
 
 
 if __name__ == "__main__":

@@ -102,7 +102,9 @@ def picture(browser: Browser, service: Service, path: str, look: Look, files: li
     page: Page = context.new_page()
     if path != "/login":
         page.goto(service.parts.logins.link(who="ada", project="default"))
-    page.goto(path, wait_until="load")
+    answer = page.goto(path, wait_until="load")
+    if answer is None or answer.status >= 500:
+        raise SystemExit(f"{path} answered {answer and answer.status}")
     page.wait_for_function(
         "() => [...document.querySelectorAll('[data-chart]')].every((one) => one.querySelector('canvas'))"
     )

@@ -5,6 +5,7 @@ Everything is computed from a linear toy, so that laws, residuals and drift are 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -41,9 +42,14 @@ HARDWARE: Mapping[str, Any] = {
 THEN: Mapping[str, Any] = {**HARDWARE, "torch": "2.9.1"}
 NOW: Mapping[str, Any] = {**HARDWARE, "torch": "2.10.0", "cuda": "13.0", "nccl": "2.28.9"}
 REFERENCES = tuple(
-    Reference(strategy=strategy, layout=Layout.parse(layout), record=f"sha256:{number:064x}")
-    for number, (strategy, layout) in enumerate(
-        [("ddp", "dp2"), ("fsdp2", "dp4.accum2"), ("hsdp", "dp4.replicate2"), ("zero1", "dp4.ep2.accum3")], start=11
+    Reference(
+        strategy=strategy, layout=Layout.parse(layout), record=f"sha256:{hashlib.sha256(layout.encode()).hexdigest()}"
+    )
+    for strategy, layout in (
+        ("ddp", "dp2"),
+        ("fsdp2", "dp4.accum2"),
+        ("hsdp", "dp4.replicate2"),
+        ("zero1", "dp4.ep2.accum3"),
     )
 )
 NOISE = {"float32": 1e-7, "bfloat16": 4e-3}
@@ -88,10 +94,10 @@ def golden(problem: Toy, *, dtype: str = "float32", environment: Mapping[str, An
     return replace(made, header=header)
 
 
-def rounded(known: Golden, *, environment: Mapping[str, Any] = NOW, seed: int = 3) -> Golden:
+def rounded(known: Golden, *, size: float = 4e-8, environment: Mapping[str, Any] = NOW, seed: int = 3) -> Golden:
     """The same golden built again elsewhere: every unit's gradient rounded a little differently."""
     basis, random = known.bases[1], np.random.default_rng(seed)
-    moved = basis.sketch * (1 + 4e-8 * random.standard_normal(basis.sketch.shape))
+    moved = basis.sketch * (1 + size * random.standard_normal(basis.sketch.shape))
     header = replace(known.header, environment=dict(environment))
     return replace(known, header=header, bases={1: replace(basis, sketch=moved)})
 
@@ -283,13 +289,18 @@ def seed(service: Service, folder: Path) -> None:
     built = propose(restructured(first, environment=THEN), 18, who="ci-goldens", why="router rewritten")
     decide(built, Decision.REJECT, 17, who="grace", why="the auxiliary loss is counted twice; mend the model first")
     propose(rounded(first), 1.2, who="ci-goldens", why="monthly refresh on the new image")
-    propose(restructured(rounded(first)), 0.6, who="linus", why="auxiliary loss scaled as in the paper")
     for made in others.values():
         propose(rounded(made), 1.1, who="ci-goldens", why="monthly refresh on the new image")
+    propose(restructured(rounded(first)), 0.6, who="linus", why="auxiliary loss scaled as in the paper")
     for known in service.ledger.goldens("*"):
         for version in service.ledger.versions(known.name):
             ensure_drift(service.database, service.store, version.name, version.version)
     _review(service)
+    for name, scopes, days in (("ci-nightly", "post", 90), ("ci-goldens", "post", 90), ("grace", "review", None)):
+        lifetime = None if days is None else timedelta(days=days)
+        service.tokens.create(name=name, scopes=[Scope(scopes)], by="ada", project="default", lifetime=lifetime)
+    leaked, _ = service.tokens.create(name="ci-old", scopes=[Scope.POST], by="ada", project="default")
+    service.tokens.revoke(leaked.id)
 
 
 def _review(service: Service) -> None:

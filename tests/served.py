@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
+import structlog
 import uvicorn
 
 from gradassay.api.app import create_app
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from gradassay.api.service import Service as Parts
 
 LIMIT = 300_000
+PLAIN = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+"""By default structlog shows every local variable in a traceback, which takes it a minute where an application is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,8 @@ def serving(folder: Path, *, uploads: Path, **settings: Any) -> Iterator[Service
         "max_upload_bytes": LIMIT,
         **settings,
     }
+    if not structlog.is_configured():
+        structlog.configure(processors=[structlog.stdlib.add_log_level, PLAIN])
     app = create_app(ServiceSettings(**chosen))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     with socket.socket() as listening:

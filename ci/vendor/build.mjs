@@ -12,6 +12,13 @@ const LICENCES = {
   "htmx.org": ["LICENSE"],
 };
 
+const versionOf = async (name) => JSON.parse(await readFile(`node_modules/${name}/package.json`, "utf8")).version;
+const bundled = await Promise.all(
+  Object.entries({ echarts: "Apache-2.0", zrender: "BSD-3-Clause", tslib: "0BSD" }).map(
+    async ([name, licence]) => `${name} ${await versionOf(name)} (${licence})`,
+  ),
+);
+
 await mkdir(folder, { recursive: true });
 await build({
   entryPoints: ["charts.js"],
@@ -22,13 +29,13 @@ await build({
   globalName: "echarts",
   target: "es2020",
   legalComments: "none",
-  banner: { js: "/* Apache ECharts, Apache-2.0; zrender, BSD-3-Clause; tslib, 0BSD: see LICENCES.txt */" },
+  banner: { js: `/* ${bundled.join(", ")}: see LICENCES.txt */` },
 });
 await copyFile("node_modules/htmx.org/dist/htmx.min.js", join(folder, "htmx.js"));
 
 const parts = [];
 for (const [name, files] of Object.entries(LICENCES)) {
-  const { version } = JSON.parse(await readFile(`node_modules/${name}/package.json`, "utf8"));
+  const version = await versionOf(name);
   for (const file of files) {
     parts.push(`${name} ${version}: ${file}\n\n${(await readFile(`node_modules/${name}/${file}`, "utf8")).trim()}\n`);
   }

@@ -11,7 +11,9 @@ import pytest
 import typer.main
 
 from gradassay.cli.main import app
+from gradassay.cli.service.settings import ClientSettings
 from gradassay.goldens.errors import Exit
+from gradassay.goldens.settings import Settings
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 
@@ -49,6 +51,11 @@ def test_every_command_and_option_is_documented(name: str) -> None:
 @pytest.mark.parametrize("code", list(Exit))
 def test_every_exit_code_is_documented(code: Exit) -> None:
     assert f"| {int(code)} |" in section(DOCUMENT, "Exit codes")
+
+
+@pytest.mark.parametrize("name", sorted(ClientSettings.model_fields.keys() - Settings.model_fields.keys()))
+def test_every_setting_of_a_client_is_documented(name: str) -> None:
+    assert f"| `GRADASSAY_{name.upper()}` |" in section(DOCUMENT, "A store or a service")
 
 
 def test_an_undocumented_option_is_found() -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gradassay.cli import checks
+from scripted import Answer, answering
+from served import Service
 
 if TYPE_CHECKING:
     from conftest import Ran
@@ -52,3 +54,17 @@ def test_ranks_that_fail_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert not found.ok
     assert "nothing" in found.found
+
+
+def test_the_service_must_answer_and_know_the_token(
+    online: Command, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert checks._service(service.url).found == f"{service.url} answers and knows the token"
+
+    monkeypatch.setenv("GRADASSAY_TOKEN", "gat_unknown")
+    unknown = checks._service(service.url)
+    assert not unknown.ok
+    assert "put a valid one into GRADASSAY_TOKEN" in unknown.remedy
+    assert "gat_unknown" not in unknown.found + unknown.remedy
+    with answering(Answer(body=b"<html>")) as other:
+        assert "instead of JSON" in checks._service(other.url).found

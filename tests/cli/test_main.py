@@ -21,7 +21,21 @@ if TYPE_CHECKING:
     from conftest import Files, Ran
 
 Command = Callable[..., "Ran"]
-COMMANDS = ("demo", "record", "golden", "diff", "post", "wait", "plan", "faults", "serve", "token", "gc", "doctor")
+COMMANDS = (
+    "demo",
+    "record",
+    "golden",
+    "diff",
+    "post",
+    "wait",
+    "ledger",
+    "plan",
+    "faults",
+    "serve",
+    "token",
+    "gc",
+    "doctor",
+)
 
 
 def test_help_lists_the_commands_and_imports_nothing_heavy() -> None:

@@ -184,3 +184,20 @@ def test_the_first_of_two_reviewers_is_told_so(
     assert "second reviewer" in first.err
     assert "another person" in again.err
     assert "v1 is approved" in second.err
+
+
+def test_the_ledger_says_who_decided_what(online: Command, files: Files) -> None:
+    online("post", files.golden, "--reason", "torch 2.13")
+    online("golden", "approve", "toy.float32", "1", "--reason", "measured")
+
+    entries = json.loads(online("ledger", "--json").out)
+    assert [(entry["action"], entry["who"], entry["why"]) for entry in entries] == [
+        ("approved", "ci", "measured"),
+        ("proposed", "ci", "torch 2.13"),
+    ]
+    assert len(json.loads(online("ledger", "--limit", "1", "--json").out)) == 1
+    assert json.loads(online("ledger", "--golden", "nobody", "--json").out) == []
+    text = online("ledger", "--golden", "toy.float32")
+    assert text.code == 0
+    assert "toy.float32 v1 (approved)" in text.out
+    assert "2 entries" in text.err

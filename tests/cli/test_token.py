@@ -71,9 +71,7 @@ def test_link_signs_in_as_the_operator(inside: Run, tmp_path: Path):
 
 
 def test_folder_is_that_of_the_service(inside: Run, tmp_path: Path):
-    secret = inside(
-        "token", "create", "ci", "--folder", tmp_path / "kept", variables={"GRADASSAY_STORE": ""}
-    ).out.strip()
+    secret = inside("token", "create", "ci", "--folder", tmp_path / "kept").out.strip()
     assert Tokens(Database(f"sqlite:///{tmp_path}/kept/service.db")).find(secret) is not None
     assert "ci" in inside("token", "list", "--folder", tmp_path / "kept").out
 

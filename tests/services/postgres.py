@@ -20,6 +20,7 @@ import pytest
 
 START_S = 60
 _ATTEMPTS = 3
+_INITIAL = ("--username=gradassay", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
 # What is lost with the machine is lost with the test.
 _FAST = ("fsync=off", "full_page_writes=off", "synchronous_commit=off", "max_connections=200")
 
@@ -45,8 +46,7 @@ def running_postgres() -> Iterator[str]:
     try:
         shutil.chown(folder, user)
         made = subprocess.run(
-            [programs / "initdb", "--pgdata", folder / "data", "--username=gradassay", "--auth=trust"]
-            + ["--encoding=UTF8", "--locale=C", "--no-sync"],
+            [programs / "initdb", "--pgdata", folder / "data", *_INITIAL],
             user=user,
             cwd=folder,
             capture_output=True,
@@ -70,7 +70,7 @@ def _start(programs: Path, folder: Path, user: str) -> tuple[subprocess.Popen[by
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        options = [f"listen_addresses=127.0.0.1", f"unix_socket_directories={folder}", f"port={port}", *_FAST]
+        options = ["listen_addresses=127.0.0.1", f"unix_socket_directories={folder}", f"port={port}", *_FAST]
         command = [
             programs / "postgres",
             "-D",

@@ -81,7 +81,10 @@ class Client:
         return int(answer["version"])
 
     def pointed(self) -> int:
-        return int(self._ok(self.http.get(f"/api/v1/goldens/{self.world.golden}"))["channels"].get("approved", 0))
+        answer = self.http.get(f"/api/v1/goldens/{self.world.golden}")
+        return (
+            0 if answer.status_code == httpx2.codes.NOT_FOUND else int(self._ok(answer)["channels"].get("approved", 0))
+        )
 
     def approve(self, version: int) -> None:
         pointed = self.pointed()

@@ -11,11 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from platform import python_version
 
-from gradassay.goldens.errors import GradassayError
+from gradassay.goldens.errors import GradassayError, Unreachable
 
 PACKAGES = ("gradassay", "numpy", "numba", "safetensors")
 FREE_BYTES = 2**30
-ANSWER_S = 5.0
 RANKS_S = 120.0
 TWO_RANKS = "gradassay.cli.two_ranks:add_up"
 
@@ -131,19 +130,19 @@ def _store() -> Check:
 
 
 def _service(url: str) -> Check:
-    from urllib.error import URLError
-    from urllib.request import urlopen
+    from gradassay.cli.service.client import ServiceClient
+    from gradassay.cli.service.settings import ClientSettings
 
     try:
-        with urlopen(f"{url.rstrip('/')}/healthz", timeout=ANSWER_S) as answer:
-            return Check(name="service", ok=answer.status == 200, found=f"{url} answers {answer.status}")
-    except (URLError, OSError, ValueError) as error:
-        return Check(
-            name="service",
-            ok=False,
-            found=f"{url} does not answer ({error})",
-            remedy="start it with gradassay serve, or correct --url",
-        )
+        token = ClientSettings.load().token.get_secret_value()
+        with ServiceClient(url, token=token, retry_s=0) as client:
+            client.get("/runs", limit=1)
+    except Unreachable as error:
+        remedy = "start it with gradassay serve, or correct --url"
+        return Check(name="service", ok=False, found=f"{url} does not answer ({error.message})", remedy=remedy)
+    except GradassayError as error:
+        return Check(name="service", ok=False, found=error.message, remedy=error.hint)
+    return Check(name="service", ok=True, found=f"{url} answers and knows the token")
 
 
 def _disk() -> Check:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gradassay.cli import demo, diff, doctor, faults, gc, golden, plan, post, record, serve, token, wait
+from gradassay.cli import demo, diff, doctor, faults, gc, golden, ledger, plan, post, record, serve, token, wait
 from gradassay.cli.failure import report_bug, report_error
 from gradassay.cli.session import Session
 from gradassay.goldens.errors import GradassayError
@@ -31,6 +31,7 @@ app.add_typer(golden.app, name="golden")
 app.command("diff")(diff.diff)
 app.command("post")(post.post)
 app.command("wait")(wait.wait)
+app.command("ledger")(ledger.ledger)
 app.command("plan")(plan.plan)
 app.add_typer(faults.app, name="faults")
 app.command("serve")(serve.serve)

@@ -1,4 +1,4 @@
-"""A database with nothing in it."""
+"""Databases with nothing in them, of every kind."""
 
 from __future__ import annotations
 
@@ -12,10 +12,18 @@ from gradassay.api.database.database import Database
 from gradassay.api.database.migrate import upgrade
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.services)])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty database."""
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return f"sqlite:///{tmp_path}/service.db"
+
+
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """SQLite, at the newest revision."""
-    made = Database(f"sqlite:///{tmp_path}/service.db")
+def database(url: str) -> Iterator[Database]:
+    """The database, at the newest revision."""
+    made = Database(url)
     upgrade(made)
     yield made
     made.close()

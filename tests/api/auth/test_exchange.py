@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -36,6 +37,12 @@ def issuer(running: Issuer, monkeypatch: pytest.MonkeyPatch) -> Issuer:
     monkeypatch.setattr(running, "published", running.published)
     monkeypatch.setattr(running, "asked", 0)
     return running
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """SQLite alone: nothing here depends on the kind of database."""
+    return f"sqlite:///{tmp_path}/service.db"
 
 
 @pytest.fixture

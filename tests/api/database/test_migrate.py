@@ -79,7 +79,9 @@ def test_replicas_that_start_at_once_migrate_once(url: str):
     program = "import sys; from gradassay.api.database.database import Database\n"
     program += "from gradassay.api.database.migrate import upgrade; print(upgrade(Database(sys.argv[1])))"
     started = [
-        subprocess.Popen([sys.executable, "-c", program, url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", program, url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         for _ in range(4)
     ]
     ended = [(process.communicate(timeout=120), process.returncode) for process in started]

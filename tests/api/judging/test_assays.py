@@ -91,7 +91,7 @@ def test_identity_depends_on_contents_names_project_and_release(approved: Bench,
 
 def test_no_golden_is_never_a_pass(bench: Bench):
     run = bench.post()
-    with pytest.raises(NoGolden, match="there is no golden toy.float32"):
+    with pytest.raises(NoGolden, match=r"there is no golden toy\.float32"):
         bench.assays.question(run)
     bench.golden()
     with pytest.raises(NoGolden) as refused:

@@ -62,7 +62,9 @@ def two(database: Database, store: DirectoryStore) -> Ledger:
 
 
 @pytest.fixture
-def write_golden(make_toy: Callable[..., Toy], make_golden: Callable[..., Golden], tmp_path: Path) -> Callable[..., Path]:
+def write_golden(
+    make_toy: Callable[..., Toy], make_golden: Callable[..., Golden], tmp_path: Path
+) -> Callable[..., Path]:
     """Writes golden files: each variant is another content of one name."""
     toy = make_toy(families={"dense": [(8, 4)], "expert": [(6,)]}, units=4)
 

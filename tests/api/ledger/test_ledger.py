@@ -124,7 +124,9 @@ def test_another_version_than_expected_is_a_conflict_that_says_who_when_and_why(
     propose(1, 2, 3)
     approve(ledger, 1)
     moved = approve(ledger, 2, who="bob", why="more references")
-    with pytest.raises(Conflict, match=r"points to v2, not to v1: entry \d+, approved by bob on .*: more ref") as refused:
+    with pytest.raises(
+        Conflict, match=r"points to v2, not to v1: entry \d+, approved by bob on .*: more ref"
+    ) as refused:
         approve(ledger, 3, expected_version=1)
     assert f"{moved.at:%Y-%m-%d at %H:%M:%S}" in refused.value.message
     assert (refused.value.facts["expected"], refused.value.facts["present"]) == (1, 2)
@@ -140,10 +142,10 @@ def test_a_decided_version_is_not_decided_again(ledger: Ledger, propose: Propose
     assert ledger.version(NAME, 2).status is Status.REJECTED
     assert ledger.version(NAME, 2).rejected == rejection
     for again in (approve, reject):
-        with pytest.raises(Conflict, match="v2 was rejected by bob on .*: too noisy") as refused:
+        with pytest.raises(Conflict, match=r"v2 was rejected by bob on .*: too noisy") as refused:
             again(ledger, 2)
         assert str(rejection.number) in refused.value.hint
-        with pytest.raises(Conflict, match="v1 is approved already: entry .*approved by ada"):
+        with pytest.raises(Conflict, match=r"v1 is approved already: entry .*approved by ada"):
             again(ledger, 1, expected_version=1)
     assert actions(ledger) == ["proposed", "proposed", "approved", "rejected"]
 
@@ -168,7 +170,7 @@ def test_what_is_not_there_is_named(ledger: Ledger, propose: Propose):
         assert "v1, v2" in refused.value.hint
     for name in ("nobody", "nobody\0", "", "x" * 5000):
         for call in (ledger.golden, ledger.versions, lambda name: ledger.version(name, 1)):
-            with pytest.raises(NotFound, match="nobody|''|xxx"):
+            with pytest.raises(NotFound, match=r"nobody|''|xxx"):
                 call(name)
     for call in (ledger.entry, lambda number: ledger.undo(number, who="ada")):
         with pytest.raises(NotFound, match="999"):
@@ -204,10 +206,10 @@ def test_undo_compares_and_sets(ledger: Ledger, propose: Propose):
     propose(1, 2, 3)
     first = approve(ledger, 1)
     second = approve(ledger, 2, who="bob")
-    with pytest.raises(Conflict, match="no longer what approved stands on: entry .*approved by bob"):
+    with pytest.raises(Conflict, match=r"no longer what approved stands on: entry .*approved by bob"):
         ledger.undo(first.number, who="cyd")
     ledger.undo(second.number, who="cyd", why="oops")
-    with pytest.raises(Conflict, match="undone by cyd on .*oops"):
+    with pytest.raises(Conflict, match=r"undone by cyd on .*oops"):
         ledger.undo(second.number, who="ada")
     approve(ledger, 3)
     with pytest.raises(Conflict, match="undone by cyd"):
@@ -220,7 +222,7 @@ def test_undo_never_points_at_a_version_that_was_rejected_since(ledger: Ledger, 
     approve(ledger, 1)
     second = approve(ledger, 2)
     rejection = reject(ledger, 1, why="was wrong all along")
-    with pytest.raises(Conflict, match="v1, which approved would point to again, was rejected by bob.*all along"):
+    with pytest.raises(Conflict, match=r"v1, which approved would point to again, was rejected by bob.*all along"):
         ledger.undo(second.number, who="ada")
     ledger.undo(rejection.number, who="ada")
     ledger.undo(second.number, who="ada")
@@ -257,7 +259,7 @@ def test_two_reviewers_are_two_people(two: Ledger, store: DirectoryStore, propos
     assert two.channels(NAME) == {}
     with pytest.raises(NoGolden):
         store.find_golden(NAME)
-    with pytest.raises(Conflict, match="endorsed by ada on .*another person"):
+    with pytest.raises(Conflict, match=r"endorsed by ada on .*another person"):
         approve(two, 1, who="ada")
     assert approve(two, 1, who="bob").action is Action.APPROVED
     assert store.find_golden(NAME).version == 1
@@ -290,7 +292,7 @@ def test_a_first_approval_that_became_an_approval_is_not_undone(two: Ledger, pro
     propose(1)
     endorsed = approve(two, 1, who="ada")
     approve(two, 1, who="bob")
-    with pytest.raises(Conflict, match="no longer counts: entry .*approved by bob"):
+    with pytest.raises(Conflict, match=r"no longer counts: entry .*approved by bob"):
         two.undo(endorsed.number, who="ada")
 
 

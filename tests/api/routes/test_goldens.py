@@ -65,7 +65,11 @@ def test_a_version_is_proposed_once_and_shown(service: Service, files):
     assert first.json() == again.json()
     assert first.headers["Location"] == f"{path}/1"
     version = service.client.get(first.headers["Location"]).json()
-    assert (version["status"], version["why"], version["proposed_by"]) == ("proposed", "new data", first.json()["proposed_by"])
+    assert (version["status"], version["why"], version["proposed_by"]) == (
+        "proposed",
+        "new data",
+        first.json()["proposed_by"],
+    )
     assert version["facts"]["units"] == [512] * 8
     assert version["proposed_at"].endswith(("Z", "+00:00"))
     assert service.client.get(f"{GOLDENS}/{NAME}/versions").json() == [first.json()]
@@ -221,7 +225,9 @@ def test_the_ledger_comes_in_pages(service: Service, post: Post):
     approve(service, 5, 0)
     seen, cursor = [], None
     while True:
-        page = service.client.get(LEDGER, params={"limit": 4, "golden": NAME} | ({"cursor": cursor} if cursor else {})).json()
+        page = service.client.get(
+            LEDGER, params={"limit": 4, "golden": NAME} | ({"cursor": cursor} if cursor else {})
+        ).json()
         seen += [(entry["action"], entry["version"]) for entry in page["items"]]
         cursor = page["next"]
         if cursor is None:

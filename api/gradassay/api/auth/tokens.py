@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import delete, or_, select, update
 
-from gradassay.api.auth.caller import EVERY_PROJECT, Caller
-from gradassay.api.auth.project import check_project
+from gradassay.api.auth.caller import Caller
+from gradassay.api.auth.project import EVERY_PROJECT, check_project
 from gradassay.api.auth.scope import Scope
 from gradassay.api.auth.secret import hashed, new_secret
 from gradassay.api.database.database import Database

@@ -10,6 +10,7 @@ from gradassay.goldens.errors import UsageError
 from gradassay.goldens.store.approval import DEFAULT_CHANNEL
 
 _VERSION = re.compile(r"v([1-9]\d{0,8})")
+_LIKE_A_VERSION = re.compile(r"v\d+")
 _CHANNEL = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
@@ -26,7 +27,7 @@ class Against:
         match = _VERSION.fullmatch(text)
         if match:
             return cls(version=int(match[1]))
-        if _CHANNEL.fullmatch(text) is None:
+        if _CHANNEL.fullmatch(text) is None or _LIKE_A_VERSION.fullmatch(text):
             raise UsageError(f"against {text[:80]!r} is neither a version nor a channel", hint="write v3, or approved")
         return cls(channel=text)
 

@@ -39,7 +39,10 @@ REPORTS: dict[ReportKind, tuple[Format, str]] = {
 REPORT: dict[int | str, dict[str, Any]] = {
     status.HTTP_200_OK: {
         "description": "the report",
-        "content": {kind.partition(";")[0]: {"schema": {"type": "string"}} for _, kind in REPORTS.values()},
+        "content": {
+            kind.partition(";")[0]: {"schema": {"type": "object" if format is Format.JSON else "string"}}
+            for format, kind in REPORTS.values()
+        },
     }
 }
 

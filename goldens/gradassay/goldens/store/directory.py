@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from gradassay.goldens.store.staging import now, publish, remove_abandoned, stag
 
 Entry = TypeVar("Entry", GoldenVersion, StoredRecord)
 _VERSION: TypeAdapter[GoldenVersion] = TypeAdapter(GoldenVersion)
+_DIGEST_START = re.compile(r"[0-9a-f]{8,64}")
 _RECORD: TypeAdapter[StoredRecord] = TypeAdapter(StoredRecord)
 
 
@@ -160,6 +162,10 @@ class DirectoryStore:
 
     def find_record(self, reference: str) -> StoredRecord:
         """The record of this id or digest, or of the beginning of one."""
+        start = reference.removeprefix("sha256:")
+        if _DIGEST_START.fullmatch(start):
+            found = [_read(_RECORD, path) for path in (self.folder / "records").glob(f"{start}*.json")]
+            return pick_record(found, reference, location=str(self))
         return pick_record(self.records(), reference, location=str(self))
 
     def record_path(self, reference: str) -> Path:

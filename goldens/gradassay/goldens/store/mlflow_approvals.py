@@ -17,6 +17,7 @@ from gradassay.goldens.store.mlflow_versions import (
     append_version,
     ledger_entry,
     ledger_tags,
+    search_aliases,
     search_versions,
 )
 from gradassay.goldens.store.protocol import GoldenVersion
@@ -71,20 +72,18 @@ def withdraw(connection: Connection, name: str, *, channel: str, who: str, why: 
 
 
 def repair(connection: Connection) -> list[str]:
-    """Sets the aliases of all goldens to what their ledgers say; says which did not."""
-    rows, ledger = search_versions(connection, None)
-    entries = [ledger_entry(row) for row in ledger]
+    """Sets the aliases of all goldens to what their ledgers say; says which did not. Others' aliases are left alone."""
+    _, rows = search_versions(connection, None)
+    entries = [ledger_entry(row) for row in rows]
+    aliases = search_aliases(connection)
     repaired = []
-    for name in sorted({names.decode(row.name.removeprefix(GOLDEN)) for row in rows}):
-        wanted = approval.channels(entry for entry in entries if entry.name == name)
-        with connection.calling() as client:
-            model = client.get_registered_model(GOLDEN + names.encode(name))
-        aliases = {channel: int(version) for channel, version in model.aliases.items()}
-        known = {entry.channel for entry in entries if entry.name == name}
-        for channel in sorted(known):
-            if aliases.get(channel) != wanted.get(channel):
+    for name in sorted({entry.name for entry in entries}):
+        of_name = [entry for entry in entries if entry.name == name]
+        wanted, named = approval.channels(of_name), aliases.get(name, {})
+        for channel in sorted({entry.channel for entry in of_name}):
+            if named.get(channel) != wanted.get(channel):
                 _mirror(connection, name, channel)
-                was, should = approval.version_text(aliases.get(channel)), approval.version_text(wanted.get(channel))
+                was, should = approval.version_text(named.get(channel)), approval.version_text(wanted.get(channel))
                 repaired.append(f"golden {name}: the alias {channel} named {was}, its ledger says {should}")
     return repaired
 

@@ -63,6 +63,21 @@ def search_versions(connection: Connection, name: str | None) -> tuple[list[Mode
     return [row for row in found if row.name.startswith(GOLDEN)], [row for row in found if row.name.startswith(LEDGER)]
 
 
+def search_aliases(connection: Connection) -> dict[str, dict[str, int]]:
+    """By golden, the versions that MLflow's aliases name."""
+    found: dict[str, dict[str, int]] = {}
+    with connection.calling() as client:
+        token = None
+        while True:
+            page = client.search_registered_models(f"name LIKE '{GOLDEN}%'", max_results=1000, page_token=token)
+            for model in page:
+                named = {alias: int(version) for alias, version in model.aliases.items()}
+                found[names.decode(model.name.removeprefix(GOLDEN))] = named
+            token = page.token
+            if not token:
+                return found
+
+
 def ledger_tags(entry: Approval) -> dict[str, str]:
     """The entry as tags of a version of the ledger's registered model."""
     tags = {

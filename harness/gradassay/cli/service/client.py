@@ -180,8 +180,9 @@ class ServiceClient:
                 hint="a token is sent nowhere but to --url: correct it, https where the service wants that",
             )
         error = error_of(response.status_code, response.content, what)
-        if isinstance(error, Unauthorised) and not self._has_token:
-            error.hint = f"set GRADASSAY_TOKEN to a token of the service. {error.hint}".rstrip()
+        if isinstance(error, Unauthorised):
+            todo = "put a valid one into" if self._has_token else "set"
+            error.hint = f"{todo} GRADASSAY_TOKEN; gradassay token create, on the service's machine, makes a token"
         raise error
 
 

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from sqlalchemy import delete
 
+from builders import make_record, make_toy
 from gradassay.api.auth.caller import Caller
 from gradassay.api.database.tables import AssayRow
 from gradassay.api.judging.law import law_id, verdict_law
@@ -132,7 +133,7 @@ def test_ten_thousand_parameters_come_in_pages(dashboard):
     assert len(part) < 40_000, "only the table"
 
 
-def test_no_golden_is_never_a_pass_and_says_what_to_do(dashboard, make_record, make_toy):
+def test_no_golden_is_never_a_pass_and_says_what_to_do(dashboard):
     run = dashboard.post(make_record(make_toy(name="other"), layout=Layout(dp=2)))
     page = get(dashboard, f"/runs/{run}")
     assert "never a pass" in page
@@ -199,9 +200,20 @@ def test_reader_sees_no_form_and_cannot_send_one(dashboard):
 
 
 def test_incomplete_run_is_decided_about_by_its_verdict(dashboard):
-    run = dashboard.run(missing=("expert.0.weight",))
+    whole = make_record(dashboard.toy, layout=Layout(dp=4, ep=2, accum=2), seed=99)
+    capture = whole.captures["reduced.1"]
+    rows = {name: getattr(capture, name)[:-1] for name in ("sketch", "norm2", "absmax", "nonfinite", "present")}
+    header = replace(whole.header, parameters=whole.header.parameters[:-1])
+    run = dashboard.post(replace(whole, header=header, captures={"reduced.1": replace(capture, **rows)}))
     page = get(dashboard, f"/runs/{run}")
-    assert "diverge" in page or verdict_law("incomplete") in page
+    assert "the record lacks 1 parameter (expert.1.weight) of the golden" in page
+    assay = re.search(r'name="assay" value="(\w+)"', page)
+    assert assay is not None
+    law = verdict_law("incomplete")
+    assert f'name="law" value="{law}"' in page
+    after = dashboard.decide(f"/runs/{run}", law=law, assay=assay[1], decision="reject", reason="capture is cut short")
+    assert "Rejected. The reason stays with the run." in after.text
+    assert "capture is cut short" in after.text
 
 
 def test_stranger_is_sent_to_the_login_and_back(dashboard):

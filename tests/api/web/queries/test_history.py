@@ -16,7 +16,7 @@ def test_newest_runs_that_were_assayed_oldest_first(seeded):
     found = judged_runs(seeded.database, "default", Narrowing(problem="toy", dtype="float32"))
     assert [one.run for one in found] == ["a", "b", "d"]
     assert found[0].document["parameters"] == [ROW]
-    assert (found[0].golden, found[0].commit) == ("toy.float32@v1", "c0ffeea")
+    assert (found[0].against, found[0].commit) == ("v1", "c0ffeea")
     assert [one.run for one in judged_runs(seeded.database, "default", Narrowing(framework="deepspeed"))] == ["b"]
     assert [one.run for one in judged_runs(seeded.database, "default", Narrowing(), limit=1)] == ["d"]
     assert judged_runs(seeded.database, "theirs", Narrowing()) == []

@@ -21,7 +21,7 @@ def judged(*rows: dict[str, Any], commit: str = "0123456789abcdef", run: str = "
         strategy="ddp",
         layout="dp2",
         posted_at=datetime(2026, 11, 30, tzinfo=UTC),
-        golden="toy.float32@v1",
+        against="v1",
         document={"parameters": list(rows)},
     )
 

@@ -10,10 +10,12 @@ from fastapi.responses import Response
 from gradassay.api.auth.guard import Reader, Reviewer
 from gradassay.api.auth.scope import Scope
 from gradassay.api.ledger.deciding import Decision
+from gradassay.api.ledger.visible import visible_golden, visible_version
 from gradassay.api.service import ServiceDependency
 from gradassay.api.web.page import Crumb, go, page
-from gradassay.api.ledger.visible import visible_golden, visible_version
+from gradassay.api.web.views.commands import build_command
 from gradassay.api.web.views.waiting import Wanted, by_cause, drift_of, may_share, waiting
+from gradassay.api.web.words import base_url
 from gradassay.goldens.errors import Conflict, UsageError
 
 router = APIRouter()
@@ -32,6 +34,7 @@ def list_goldens(request: Request, service: ServiceDependency, caller: Reader) -
         title="Goldens",
         caller=caller,
         crumbs=(Crumb(text="Goldens"),),
+        command=build_command(base_url(request)),
         goldens=goldens,
         groups=by_cause(versions, {golden.name: golden.channels for golden in goldens}),
         reviews=Scope.REVIEW in caller.scopes,

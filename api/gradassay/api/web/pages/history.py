@@ -10,7 +10,9 @@ from gradassay.api.service import ServiceDependency
 from gradassay.api.web.page import Crumb, page
 from gradassay.api.web.queries.cells import Narrowing, choices, settled
 from gradassay.api.web.queries.history import RUNS, judged_runs
+from gradassay.api.web.views.commands import post_commands
 from gradassay.api.web.views.history import history, names, plot, worst
+from gradassay.api.web.words import base_url
 
 router = APIRouter()
 
@@ -38,6 +40,7 @@ def show_history(
         title="Parameter history",
         caller=caller,
         crumbs=(Crumb(text="History"),),
+        commands=post_commands(base_url(request)),
         narrowing=narrowing,
         choices=choices(service.database, caller.project, narrowing),
         parameter=chosen,

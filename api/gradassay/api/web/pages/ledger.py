@@ -12,10 +12,10 @@ from gradassay.api.auth.caller import Caller
 from gradassay.api.auth.guard import Reader, Reviewer
 from gradassay.api.auth.scope import Scope
 from gradassay.api.ledger.entry import Action, Entry
+from gradassay.api.ledger.visible import visible_entry
 from gradassay.api.paging import from_cursor, to_cursor
 from gradassay.api.service import ServiceDependency
 from gradassay.api.web.page import Crumb, go, page
-from gradassay.api.ledger.visible import visible_entry
 from gradassay.goldens.errors import Conflict, UsageError
 
 router = APIRouter()

@@ -9,8 +9,10 @@ from gradassay.api.auth.guard import Reader
 from gradassay.api.service import ServiceDependency
 from gradassay.api.web.page import Crumb, page
 from gradassay.api.web.queries.cells import Narrowing, choices, newest, settled
+from gradassay.api.web.views.commands import post_commands
 from gradassay.api.web.views.marks import legend
 from gradassay.api.web.views.matrix import matrix
+from gradassay.api.web.words import base_url
 
 router = APIRouter()
 
@@ -34,6 +36,7 @@ def show_matrix(
         title="Layout matrix",
         caller=caller,
         crumbs=(Crumb(text="Matrix"),),
+        commands=post_commands(base_url(request)),
         narrowing=narrowing,
         choices=choices(service.database, caller.project, narrowing),
         matrix=matrix(newest(service.database, caller.project, narrowing)),

@@ -14,9 +14,9 @@ from gradassay.api.auth.scope import Scope
 from gradassay.api.ledger.deciding import Decision
 from gradassay.api.ledger.entry import Action
 from gradassay.api.ledger.version import Version
+from gradassay.api.ledger.visible import visible_version
 from gradassay.api.service import Service, ServiceDependency
 from gradassay.api.web.page import Crumb, go, page
-from gradassay.api.ledger.visible import visible_version
 from gradassay.api.web.views.golden import environments, families, noise_plot
 from gradassay.goldens.errors import Conflict, UsageError
 from gradassay.goldens.store.approval import DEFAULT_CHANNEL

@@ -32,7 +32,7 @@ def judged_runs(database: Database, project: str, narrowing: Narrowing, *, limit
             strategy=run.strategy,
             layout=run.layout,
             posted_at=run.posted_at,
-            golden=f"{known[run.id].golden}@v{known[run.id].version}",
+            against=f"v{known[run.id].version}",
             document=json.loads(zlib.decompress(known[run.id].document)),
         )
         for run in reversed(runs)

@@ -69,7 +69,7 @@
         type: "log",
         min: 10 ** Math.floor(Math.log10(Math.min(...seen))),
         max: 10 ** Math.ceil(Math.log10(Math.max(...seen))),
-        axisLabel: { formatter: (value) => value.toExponential(0) },
+        axisLabel: { formatter: (value) => `1e${Math.round(Math.log10(value))}` },
       }),
       series: [
         {

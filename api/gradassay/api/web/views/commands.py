@@ -17,3 +17,8 @@ def post_commands(url: str) -> tuple[str, str]:
         f'-H "Authorization: Bearer $GRADASSAY_TOKEN" {url}/api/v1/runs'
     )
     return shlex.join(["gradassay", "post", "run.safetensors", "--url", url]), curl
+
+
+def build_command(url: str) -> str:
+    """How a golden is built and proposed here."""
+    return shlex.join(["gradassay", "golden", "build", "moe-tiny", "--url", url])

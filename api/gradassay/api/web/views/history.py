@@ -13,7 +13,7 @@ from gradassay.api.web.views.marks import Mark, mark
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One run and the assay of it, as `diff --format json` prints it."""
+    """One run and the assay of it, as `diff --format json` prints it. against: the version of the golden, as in v3."""
 
     run: str
     commit: str
@@ -22,7 +22,7 @@ class Judged:
     strategy: str
     layout: str
     posted_at: datetime
-    golden: str
+    against: str
     document: Mapping[str, Any]
 
 

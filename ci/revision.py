@@ -32,8 +32,8 @@ def write_revision(identifier: str, message: str) -> Path:
     path = MIGRATIONS / "versions" / f"revision_{identifier}.py"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(line for line in lines if not line.strip().startswith("# ###")))
-    subprocess.run(["ruff", "check", "--quiet", "--fix", path], check=True)
     subprocess.run(["ruff", "format", "--quiet", path], check=True)
+    subprocess.run(["ruff", "check", "--quiet", "--fix", path], check=True)
     return path
 
 

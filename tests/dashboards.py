@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+
 from builders import Toy, make_golden, make_record, make_toy
 from gradassay.api.auth.scope import Scope
 from gradassay.api.ledger.deciding import Decision

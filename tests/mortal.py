@@ -23,7 +23,9 @@ WATCHED = ("/gradassay/api/", "/gradassay/goldens/store/", "/gradassay/goldens/a
 NEVER = -1
 LEASE_S = 1.0
 _forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(["gradassay.api.operations.serving", "gradassay.goldens.assay.compare"])
+_forks.set_forkserver_preload(
+    ["gradassay.api.operations.serving", "gradassay.goldens.assay.compare", "mlflow.tracking.client"]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,21 +5,72 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from gradassay.api.app import create_app, serve
+from gradassay.api.app import create_app
+from gradassay.api.operations.readiness import Readiness
 from gradassay.api.problem import add_problem_handlers
 from gradassay.api.settings import ServiceSettings
 from gradassay.goldens import errors
-from gradassay.goldens.errors import GradassayError, UsageError
+from gradassay.goldens.errors import GradassayError, StoreError, UsageError
+from gradassay.goldens.golden import read_golden
+from gradassay.goldens.store.directory import DirectoryStore
 
 
-def test_health_and_version(service):
-    assert service.client.get("/healthz").json() == {"status": "ok"}
-    assert service.client.get("/version").json() == {"version": version("gradassay"), "format": 1}
+def test_health_and_version_are_for_everybody(service):
+    assert service.anonymous.get("/healthz").json() == {"status": "ok"}
+    assert service.anonymous.get("/readyz").json() == {"database": "ok", "store": "ok"}
+    assert service.anonymous.get("/version").json() == {"version": version("gradassay"), "format": 1}
+
+
+class Lost(DirectoryStore):
+    """A store that cannot be read."""
+
+    def find_golden(self, *arguments, **named):
+        raise StoreError("/secret/path: the disk is gone")
+
+
+def test_service_that_cannot_work_is_not_ready(tmp_path: Path):
+    app = create_app(ServiceSettings(store=f"dir:{tmp_path}"))
+    with TestClient(app) as client:
+        app.state.readiness = Readiness(database=app.state.service.database, store=Lost(tmp_path))
+        answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["code"]) == (503, "unreachable")
+    assert answer.json()["facts"] == {"store": "failed"}
+    assert "secret" not in answer.text
+
+
+def test_metrics_are_for_those_who_see_all_projects(service, mint):
+    assert service.anonymous.get("/metrics").status_code == 401
+    assert service.client.get("/metrics").json()["code"] == "forbidden"
+    answer = service.client.get("/metrics", headers=mint(service, project="*"))
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    assert 'gradassay_requests_total{method="GET",route="/metrics",status="403"}' in answer.text
+
+
+def test_what_was_done_is_counted(service, record: bytes, golden: Path, mint):
+    name = read_golden(golden).name
+    service.client.post("/api/v1/runs", content=b"no record")
+    run = service.client.post("/api/v1/runs", content=record).raise_for_status().json()["id"]
+    service.client.post(f"/api/v1/goldens/{name}/versions", content=golden.read_bytes()).raise_for_status()
+    decision = {"version": 1, "expected_version": 0, "why": "the first"}
+    service.client.put(f"/api/v1/goldens/{name}/channels/approved", json=decision).raise_for_status()
+    service.client.get(f"/api/v1/runs/{run}/assay", params={"wait": 30}).raise_for_status()
+    text = service.client.get("/metrics", headers=mint(service, project="*")).text
+    for counted in (
+        'gradassay_uploads_total{outcome="created"}',
+        'gradassay_uploads_total{outcome="invalid-file"}',
+        'gradassay_assays_total{verdict="diverge"}',
+        'gradassay_ledger_entries_total{action="proposed"}',
+        'gradassay_ledger_entries_total{action="approved"}',
+    ):
+        assert counted in text
+    assert run not in text
 
 
 @pytest.mark.parametrize(
@@ -67,6 +118,7 @@ def test_every_error_leaves_with_its_code_status_and_hint(error: GradassayError)
     assert (problem["code"], problem["title"]) == (error.code, error.kind.meaning)
     assert (problem["detail"], problem["hint"]) == (error.message, error.hint)
     assert problem["type"] == f"urn:gradassay:problem:{error.code}"
+    assert ("www-authenticate" in answer.headers) is (error.kind.http_status == 401)
 
 
 def test_bug_keeps_its_text_to_the_log():
@@ -99,19 +151,6 @@ def test_service_imports_neither_torch_nor_harness():
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_serving_listens_on_this_machine_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch):
-    asked: list[dict[str, object]] = []
-    monkeypatch.setattr("uvicorn.run", lambda app, **options: asked.append({**options, "store": str(app.state.store)}))
-    monkeypatch.setenv("GRADASSAY_PORT", "4321")
-    monkeypatch.delenv("GRADASSAY_HOST", raising=False)
-    serve(store="dir:/kept")
-    serve(host="0.0.0.0", port=1234, store="dir:/kept")
-    assert [(one["host"], one["port"], one["store"]) for one in asked] == [
-        ("127.0.0.1", 4321, "dir:/kept"),
-        ("0.0.0.0", 1234, "dir:/kept"),
-    ]
 
 
 def test_setting_that_makes_no_sense_is_named(monkeypatch: pytest.MonkeyPatch):

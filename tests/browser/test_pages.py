@@ -1,172 +1,97 @@
-"""Inbox, run and diff in a real Chromium: no error, no breach of the policy, nothing beyond the window, keyboard."""
+"""Every page in every width: nothing sticks out, nothing goes wrong, and an empty one says what to do."""
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
 
+import demonstration
 from browsing import PHONE, WIDE
-from dashboards import Dashboard
+from builders import make_golden, make_record, make_toy
+from gradassay.goldens.container import digest_of_file
+from gradassay.goldens.header import Framework, Source
+from served import Service
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser]
 
-WIDER_THAN_WINDOW = """
-[...document.querySelectorAll("body *")]
-  .filter((element) => !element.closest(".scroll, nav.main, .skip, .hidden-label") && !element.closest("[hidden]"))
-  .filter((element) => element.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
-  .map((element) => element.outerHTML.slice(0, 120))
-"""
-PAINTED = """
-(element) => {
-  const canvas = element.querySelector("canvas");
-  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-  return pixels.some((value, index) => index % 4 === 3 && value > 0);
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def runs(dashboard: Dashboard) -> dict[str, str]:
-    """Runs by what is wrong with them, all assayed."""
-    found = {
-        "agrees": dashboard.run(),
-        "experts": dashboard.run(weights={"expert": 2.0}, framework="deepspeed"),
-        "dense": dashboard.run(weights={"dense": 3.0}),
-    }
-    for run in found.values():
-        assert dashboard.reviewer.get(f"/runs/{run}").status_code == 200
-    return found
+SIZES = {"wide": WIDE, "phone": PHONE}
+STICKS_OUT = """() => [...document.querySelectorAll("main *, header *, footer *")]
+    .filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll, nav.main"))
+    .slice(0, 3).map((one) => one.outerHTML.slice(0, 120))"""
+DRAWN = "() => [...document.querySelectorAll('[data-chart]')].every((one) => !one.clientWidth || one.querySelector('canvas'))"
+UNNAMED = """() => [...document.querySelectorAll("main button, main a, main input, main select, main textarea")]
+    .filter((one) => one.type !== "hidden" && one.offsetParent !== null)
+    .filter((one) => !(one.textContent.trim() || one.ariaLabel || one.title || one.labels?.length))
+    .map((one) => one.outerHTML.slice(0, 120))"""
 
 
-def paths(runs: dict[str, str]) -> list[str]:
-    return [
+def look(window, path: str) -> None:
+    """Opens the page and asserts what holds of every page."""
+    answer = window.page.goto(path)
+    assert answer is not None
+    assert answer.status == (404 if path == "/nowhere" else 200)
+    window.page.wait_for_function(DRAWN)
+    assert window.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    assert window.page.evaluate(STICKS_OUT) == []
+    assert window.page.evaluate(UNNAMED) == []
+    assert window.page.locator("h1").count() == 1
+    missing = f"the server responded with a status of {answer.status}"
+    assert [trouble for trouble in window.troubles if missing not in trouble or answer.ok] == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_and_work(demonstrated: Service, window, size: str, scheme: str):
+    opened = window(demonstrated, size=SIZES[size], scheme=scheme)
+    for path in demonstration.pages(demonstrated.parts).values():
+        look(opened, path)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_empty_pages_fit_and_say_what_to_do(untouched: Service, window, size: str):
+    opened = window(untouched, size=SIZES[size])
+    pages = demonstration.pages(untouched.parts)
+    for path in pages.values():
+        look(opened, path)
+    for name in ("inbox", "runs", "matrix", "goldens", "history", "ledger", "diff"):
+        opened.page.goto(pages[name])
+        empty = opened.page.locator(".empty")
+        assert empty.locator("h2").count() == 1, name
+        assert empty.locator("code, a").count() >= 1, name
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_long_names_stay_inside(service: Service, window, tmp_path: Path, size: str):
+    toy = make_toy(name="problem-" + "x" * 90, families={"f" * 50: [(8, 8)], "dense": [(16, 4)]})
+    toy = replace(toy, parameters=tuple(replace(one, name=one.name) for one in toy.parameters))
+    file = tmp_path / "incoming.safetensors"
+    made = make_golden(toy)
+    replace(made, header=replace(made.header, environment={"torch": "2" * 120})).write(file)
+    ledger = service.parts.ledger
+    version = ledger.propose(file, who="w" * 100, project="default", why="y" * 300)
+    record = make_record(toy, weights={"dense": 2.0}, strategy="s" * 90)
+    header = replace(
+        record.header,
+        framework=Framework(name="framework" * 10, version="1." * 50),
+        source=Source(commit="c" * 64),
+    )
+    replace(record, header=header).write(file)
+    run, _ = service.parts.runs.post(file, digest_of_file(file), who="w" * 100, project="default")
+    opened = window(service, size=SIZES[size])
+    home = f"/goldens/{version.name}"
+    for path in ("/", "/runs", f"/runs/{run.id}", "/goldens", home, f"{home}/v1", "/ledger", "/ledger/1"):
+        look(opened, path)
+    ledger.decide(version.name, 1, "approve", who="w" * 100, why="z" * 300, expected_version=0)
+    for path in (
         "/",
         "/runs",
-        "/diff",
-        f"/diff?a={runs['agrees']}&b={runs['experts']}",
-        *(f"/runs/{run}" for run in runs.values()),
-    ]
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-def test_pages_fit_and_draw_without_any_error(dashboard, runs, open_page, scheme: str, size: tuple[int, int]):
-    page: Page = open_page(dashboard.service, size=size, color_scheme=scheme)
-    for path in paths(runs):
-        page.goto(path)
-        for chart in page.locator("[data-chart]").all():
-            expect(chart.locator("canvas")).to_be_visible()
-            assert chart.evaluate(PAINTED), path
-        assert page.evaluate(WIDER_THAN_WINDOW) == [], path
-        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
-
-
-def test_hovering_over_points_breaches_nothing(dashboard, runs, open_page):
-    page: Page = open_page(dashboard.service)
-    page.goto(f"/runs/{runs['experts']}")
-    chart = page.locator("[data-chart=residual]")
-    chart.scroll_into_view_if_needed()
-    box = chart.bounding_box()
-    for step in range(1, 40):
-        page.mouse.move(box["x"] + box["width"] * step / 40, box["y"] + box["height"] * 0.3)
-    assert chart.locator("[style*=position]").count() >= 0
-
-
-def test_keyboard_walks_the_inbox(dashboard, runs, open_page):
-    page: Page = open_page(dashboard.service)
-    page.goto("/")
-    entries = page.locator("[data-entry]")
-    expect(entries).to_have_count(2)
-    page.keyboard.press("j")
-    expect(entries.nth(0)).to_have_attribute("aria-current", "true")
-    page.keyboard.press("j")
-    page.keyboard.press("j")
-    expect(entries.nth(1)).to_have_attribute("aria-current", "true")
-    page.keyboard.press("k")
-    expect(entries.nth(0)).to_be_focused()
-    page.keyboard.press("a")
-    accept = entries.nth(0).locator("details[data-accept]")
-    expect(accept.locator("textarea")).to_be_focused()
-    page.keyboard.type("jar")
-    expect(accept.locator("textarea")).to_have_value("jar")
-    page.keyboard.press("Escape")
-    expect(accept).not_to_have_attribute("open", "")
-    page.keyboard.press("r")
-    expect(entries.nth(0).locator("details[data-reject] textarea")).to_be_focused()
-    page.keyboard.press("Escape")
-    page.keyboard.press("?")
-    expect(page.locator("dialog#help")).to_be_visible()
-    page.keyboard.press("Escape")
-    page.keyboard.press("j")
-    page.keyboard.press("k")
-    page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(r"/runs/\w+$"))
-
-
-def test_search_replaces_the_table_and_back_restores_it(dashboard, runs, open_page):
-    page: Page = open_page(dashboard.service)
-    page.goto(f"/runs/{runs['experts']}")
-    page.keyboard.press("/")
-    expect(page.get_by_label("Search")).to_be_focused()
-    page.keyboard.type("expert.1")
-    expect(page.get_by_text("1 of 5 parameters")).to_be_visible()
-    expect(page).to_have_url(re.compile(r"\?.*q=expert\.1"))
-    expect(page.get_by_label("Search")).to_be_focused()
-    page.get_by_label("Search").fill("expert")
-    expect(page.get_by_text("2 of 5 parameters")).to_be_visible()
-    page.get_by_role("link", name="ratio").click()
-    expect(page).to_have_url(re.compile(r"q=expert.*sort=ratio"))
-    expect(page.locator("th[aria-sort=ascending]")).to_have_text("ratio")
-    page.get_by_label("Family").select_option("expert")
-    expect(page).to_have_url(re.compile(r"family=expert.*sort=ratio"))
-    page.reload()
-    expect(page.get_by_text("2 of 5 parameters")).to_be_visible()
-    expect(page.get_by_label("Search")).to_have_value("expert")
-    page.go_back()
-    page.go_back()
-    expect(page.get_by_text("2 of 5 parameters, those that do not agree first")).to_be_visible()
-    assert page.locator("[data-chart=ratio] canvas").count() == 1
-
-
-def test_theme_is_kept_and_charts_follow(dashboard, runs, open_page):
-    page: Page = open_page(dashboard.service, color_scheme="light")
-    page.goto(f"/runs/{runs['experts']}")
-    expect(page.locator("[data-chart=ratio] canvas")).to_be_visible()
-    background = "getComputedStyle(document.body).backgroundColor"
-    light = page.evaluate(background)
-    page.get_by_role("button", name="Switch between light and dark").click()
-    dark = page.evaluate(background)
-    assert dark != light
-    expect(page.locator("[data-chart=ratio] canvas")).to_be_visible()
-    page.goto("/")
-    assert page.evaluate(background) == dark
-
-
-def test_rejecting_with_a_reason_takes_it_from_the_inbox(dashboard, runs, open_page):
-    run = dashboard.run(weights={"norm": 1.0, "expert": 7.0}, framework="rejected")
-    page: Page = open_page(dashboard.service)
-    page.goto(f"/runs/{run}")
-    page.keyboard.press("r")
-    page.keyboard.type("seven times too large")
-    page.locator("details[data-reject]").get_by_role("button", name="Reject").click()
-    expect(page.locator(".flash.done")).to_have_text("Rejected. The reason stays with the run.")
-    expect(page.get_by_role("cell", name="seven times too large")).to_be_visible()
-    page.goto("/?framework=rejected")
-    expect(page.get_by_text("Nothing fits these filters").or_(page.get_by_text("Nothing to review"))).to_be_visible()
-
-
-def test_everything_works_without_scripts(dashboard, runs, open_page):
-    page: Page = open_page(dashboard.service, java_script_enabled=False)
-    page.goto(f"/runs/{runs['experts']}")
-    page.get_by_label("Search").fill("expert.1")
-    page.locator("#parameter-filters").get_by_role("button", name="Show").click()
-    expect(page.get_by_text("1 of 5 parameters")).to_be_visible()
-    page.get_by_role("link", name="ratio").click()
-    expect(page).to_have_url(re.compile(r"q=expert\.1.*sort=ratio"))
-    expect(page.get_by_role("button", name="Copy as CLI")).to_be_hidden()
-    page.goto("/")
-    entry = page.locator("[data-entry]").first
-    entry.locator("details[data-accept] summary").click()
-    expect(entry.locator("details[data-accept] textarea")).to_be_visible()
+        f"/runs/{run.id}",
+        "/matrix",
+        "/history",
+        "/ledger",
+        home,
+        f"/diff?a={run.id}&b={run.id}",
+    ):
+        look(opened, path)

@@ -74,6 +74,22 @@ def test_two_reviewers_at_once(
     assert json.loads(online("golden", "list", "--json").out)[0]["status"] == "rejected"
 
 
+def test_decisions_are_undone_by_their_number(online: Command, files: Files) -> None:
+    online("post", files.golden)
+    approved = json.loads(online("golden", "approve", "toy.float32", "1", "--reason", "good", "--json").out)
+
+    undone = online("golden", "undo", approved["number"], "--reason", "too early", "--json")
+    assert (undone.code, json.loads(undone.out)["undoes"]) == (0, approved["number"])
+    assert f"entry {approved['number']} is undone; approved points to no version" in undone.err
+    again = online("golden", "undo", approved["number"], "--reason", "twice")
+    assert again.code == 2
+    assert "too early" in again.err or "undone" in again.err
+
+    rejected = json.loads(online("golden", "reject", "toy.float32", "1", "--reason", "no", "--json").out)
+    assert online("golden", "undo", rejected["number"], "--reason", "yes").code == 0
+    assert json.loads(online("golden", "list", "--json").out)[0]["status"] == "proposed"
+
+
 def test_a_channel_that_moved_meanwhile_is_a_conflict(online: Command, files: Files) -> None:
     online("post", files.golden)
 
@@ -94,6 +110,9 @@ def test_a_channel_that_moved_meanwhile_is_a_conflict(online: Command, files: Fi
         (["approve", "toy.float32", "7", "--reason", "x"], "v7"),
         (["approve", "nobody", "1", "--reason", "x"], "not known"),
         (["reject", "nobody", "1", "--reason", "x"], "not known"),
+        (["undo", "1"], "must say why"),
+        (["undo", "1", "--reason", "x"], "cannot be undone"),
+        (["undo", "77", "--reason", "x"], "77"),
     ],
 )
 def test_decisions_that_cannot_be_made(online: Command, files: Files, arguments: list[str], says: str) -> None:
@@ -121,6 +140,7 @@ def test_a_store_cannot_reject(inside: Command, monkeypatch: pytest.MonkeyPatch)
 
     assert ran.code == 2
     assert "GRADASSAY_URL" in ran.err
+    assert "GRADASSAY_URL" in inside("golden", "undo", "1", "--reason", "x").err
 
 
 def test_a_store_on_the_command_line_goes_before_the_service(online: Command, files: Files, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ import httpx2
 import pytest
 
 from builders import Toy, make_golden, make_record, make_toy
+from gradassay.goldens.atomic import PARTIAL
 from gradassay.goldens.layout import Layout
 from gradassay.goldens.store.open import open_store
 from gradassay.goldens.store.protocol import GoldenVersion
@@ -34,13 +36,14 @@ class World:
 
     folder: Path
     toy: Toy
+    store: str
     numbers: Iterator[int] = field(default_factory=itertools.count)
     runs: set[str] = field(default_factory=set)
     versions: set[str] = field(default_factory=set)
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"store": f"dir:{self.folder}/store", "database_url": f"sqlite:///{self.folder}/service.db"}
+        return {"store": self.store, "database_url": f"sqlite:///{self.folder}/service.db"}
 
     @property
     def golden(self) -> str:
@@ -270,9 +273,10 @@ def check(client: Client) -> None:
     assert set(accepted.values()) <= {1}
     for run in accepted:
         assert len(client.reviews(run)) == 1
-    store = open_store(world.settings["store"])
+    store = open_store(world.store)
     assert world.runs <= {record.digest for record in store.records()}
     _wait_until(lambda: _pointed(store.goldens()) == pointed)
+    _wait_until(lambda: not list(world.folder.rglob(f"*{PARTIAL}")))
 
 
 def _replayed(ledger: Sequence[dict[str, Any]]) -> int:
@@ -305,10 +309,12 @@ def spread(total: int, count: int) -> list[int]:
 
 
 @pytest.fixture
-def lives(tmp_path: Path) -> Lives:
-    return Lives(
-        world=World(folder=tmp_path, toy=make_toy(families={"dense": [(24, 16)], "expert": [(40, 30)]}, units=8))
-    )
+def lives(tmp_path: Path, request: pytest.FixtureRequest) -> Lives:
+    """Over plain files, or over what the test's parameter `store` names."""
+    kind = request.param if hasattr(request, "param") else "directory"
+    store = f"dir:{tmp_path}/store" if kind == "directory" else f"sqlite:///{tmp_path}/store/mlflow.db"
+    toy = make_toy(families={"dense": [(24, 16)], "expert": [(40, 30)]}, units=8)
+    return Lives(world=World(folder=tmp_path, toy=toy, store=store))
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
@@ -317,10 +323,40 @@ def test_killed_at_any_line(lives: Lives, operation: Operation):
     assert lives.interrupt(operation, points) >= len(points) - 1
 
 
+@pytest.mark.parametrize("lives", ["mlflow"], indirect=True)
+@pytest.mark.parametrize("operation", OPERATIONS[:3], ids=lambda operation: operation.name)
+def test_killed_at_any_line_over_mlflow(lives: Lives, operation: Operation):
+    points = spread(lives.lines(operation), 4)
+    assert lives.interrupt(operation, points) >= len(points) - 1
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("lives", ["directory", "mlflow"], indirect=True)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_killed_at_every_third_line(lives: Lives, operation: Operation):
     total = lives.lines(operation)
     points = spread(total, total // 3)
     assert lives.interrupt(operation, points) >= len(points) * 0.9
+
+
+def test_killed_while_a_file_arrives(lives: Lives):
+    body = lives.world.record()
+    for size in spread(len(body), 6):
+        with lives.start() as running:
+            client = lives.client(running)
+            assert client.all_runs() == []
+            host, port = running.url.removeprefix("http://").split(":")
+            with socket.create_connection((host, int(port)), timeout=60) as connection:
+                head = [f"POST /api/v1/runs HTTP/1.1\r\nHost: {host}", f"Content-Length: {len(body) + 1}"]
+                head += [f"{name}: {value}" for name, value in lives.headers.items()]
+                connection.sendall("\r\n".join([*head, "Expect: 100-continue", "", ""]).encode())
+                assert connection.recv(1000).startswith(b"HTTP/1.1 100")
+                connection.sendall(body[:size])
+                running.kill()
+    with lives.start() as running:
+        client = lives.client(running)
+        check(client)
+        assert client.all_runs() == []
+        client.post(body)
+        check(client)

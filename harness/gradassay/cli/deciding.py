@@ -1,4 +1,4 @@
-"""`gradassay golden approve` and `gradassay golden reject`: on the service, or approvals on a store."""
+"""`gradassay golden approve`, `reject` and `undo`: on the service; approvals also on a store."""
 
 from __future__ import annotations
 
@@ -92,6 +92,36 @@ def reject(
     if session.json:
         session.emit_json(entry)
     session.say(f"{wanted} v{number} is rejected")
+
+
+def undo(
+    context: typer.Context,
+    entry: Annotated[
+        int, typer.Argument(metavar="ENTRY", min=1, help="Number of the decision, as `gradassay ledger` lists it.")
+    ],
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the history.")] = "",
+) -> None:
+    """Take an approval or a rejection back, on a service; a channel points where it did before."""
+    session = session_of(context)
+    if not reason.strip():
+        raise UsageError("to undo a decision you must say why", hint="give --reason; it stays in the history")
+    if not session.remote:
+        raise UsageError(
+            "a store has no decisions to undo",
+            hint="approve the version that should count, or name the service by --url or GRADASSAY_URL",
+        )
+    from gradassay.cli.service import store as service
+
+    with configured_service(session) as client:
+        undone = service.undo(client, entry, why=reason)
+    if session.json:
+        session.emit_json(undone)
+    stands = f"; {undone['channel']} points to {_named(undone['version'])}" if undone["previous"] else ""
+    session.say(f"entry {entry} is undone{stands}")
+
+
+def _named(version: int) -> str:
+    return f"v{version}" if version else "no version"
 
 
 def _version(name: str, version: str | None, verb: str) -> tuple[str, int]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Build, list, show, approve, reject, fetch and check goldens.", no_args_is_help=True)
 app.command("approve")(deciding.approve)
 app.command("reject")(deciding.reject)
+app.command("undo")(deciding.undo)
 
 Ref = Annotated[
     str, typer.Argument(metavar="REF", help="A golden file, or golden:NAME or golden:NAME@v3 of the store.")

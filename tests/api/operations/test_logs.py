@@ -37,7 +37,7 @@ def test_both_kinds_of_logger_write_one_json_object_a_line():
     configure_logs(stream)
     with structlog.contextvars.bound_contextvars(request_id="r1"):
         structlog.get_logger("gradassay.here").info("posted", run="é")
-        logging.getLogger("uvicorn.error").warning("slow: %s", "very")
+        logging.getLogger("a.library").warning("slow: %s", "very")
     first, second = lines(stream)
     assert first | {"timestamp": None} == {
         "event": "posted",
@@ -77,3 +77,15 @@ def test_talk_of_libraries_is_left_out():
     logging.getLogger("alembic.runtime.migration").info("Context impl SQLiteImpl.")
     logging.getLogger("alembic.runtime.migration").warning("kept")
     assert [line["event"] for line in lines(stream)] == ["kept"]
+
+
+def test_local_variables_stay_out_of_tracebacks():
+    for stream in (Terminal(), io.StringIO()):
+        configure_logs(stream)
+        secret = "hunter" + "2"
+        try:
+            raise ValueError(f"broken, {len(secret)} characters")
+        except ValueError:
+            structlog.get_logger("gradassay").exception("unexpected error")
+        assert "broken, 7 characters" in stream.getvalue()
+        assert secret not in stream.getvalue()

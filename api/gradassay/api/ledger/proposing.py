@@ -16,6 +16,7 @@ from gradassay.api.database.database import Database
 from gradassay.api.database.tables import EntryRow, GoldenRow, VersionRow
 from gradassay.api.ledger.entry import Action
 from gradassay.api.ledger.rows import append, check_text, find_golden
+from gradassay.api.runs.inspection import inspect_golden
 from gradassay.api.runs.run import DEFAULT_PROJECT
 from gradassay.goldens.container import invalid
 from gradassay.goldens.errors import InvalidFile, NotFound, StoreError, UnknownFormat, Unreachable, UsageError
@@ -137,6 +138,7 @@ def _read(path: Path) -> Golden:
     if not golden.name.isprintable():
         invalid(path, "problem.name", "printable characters", repr(golden.name)[:200])
     names.encode(golden.name)
+    inspect_golden(golden.header, path)
     return golden
 
 

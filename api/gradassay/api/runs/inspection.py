@@ -59,8 +59,6 @@ def inspect_golden(header: GoldenHeader, path: Path) -> None:
 
 def _inspect(header: RecordHeader | GoldenHeader, path: Path) -> None:
     _check_name(header.problem.name, "problem: name", path, LONGEST_NAME)
-    if "/" in header.problem.name:
-        invalid(path, "problem: name", "a name without slashes", repr(header.problem.name))
     if _DIGEST.fullmatch(header.problem.digest) is None:
         invalid(path, "problem: digest", "a digest, as in sha256:…", repr(header.problem.digest)[:LONGEST_NAME])
     for dtype in (header.dtype.parameter, header.dtype.gradient, header.dtype.reduce):

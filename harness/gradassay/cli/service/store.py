@@ -131,6 +131,15 @@ def reject(
     return entry
 
 
+def undo(client: ServiceClient, number: int, *, why: str) -> dict[str, Any]:
+    """The entry that takes entry `number` of the ledger back; it is not sent again where it may have been obeyed.
+
+    Raises NotFound, UsageError for an entry that cannot be undone, Conflict where something came after it.
+    """
+    entry: dict[str, Any] = client.ask("POST", f"/ledger/{number}/undo", document={"why": why}, repeatable=False)
+    return entry
+
+
 def _golden(name: str) -> str:
     return f"/goldens/{segment(name)}"
 

@@ -117,7 +117,7 @@ def test_versions_of_one_cause_are_approved_together(fresh, tmp_path: Path):
     for wrong in ({"versions": versions}, {"reason": "new image"}, {"reason": "new image", "versions": ["nonsense"]}):
         assert submit(fresh.reviewer, "/goldens", "/goldens/approve", **wrong).status_code == 400
     parts.ledger.decide("other.float32", 2, Decision.REJECT, who="grace", why="not now", expected_version=1)
-    done = submit(fresh.reviewer, "/goldens", "/goldens/approve", versions=versions, reason="new image")
+    done = submit(fresh.reviewer, "/settings", "/goldens/approve", versions=versions, reason="new image")
     assert "1 of 2 approved" in done.text
     assert "grace" in done.text
     assert parts.ledger.channels(NAME) == {"approved": 2}

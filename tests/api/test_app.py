@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,6 +26,23 @@ def test_health_and_version_are_for_everybody(service):
     assert service.anonymous.get("/healthz").json() == {"status": "ok"}
     assert service.anonymous.get("/readyz").json() == {"database": "ok", "store": "ok"}
     assert service.anonymous.get("/version").json() == {"version": version("gradassay"), "format": 1}
+
+
+def test_nobody_is_kept_waiting_by_a_service_that_stops(
+    service, record: bytes, golden: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(service.parts.assays._claims, "_take", lambda name: False)
+    name = read_golden(golden).name
+    run = service.client.post("/api/v1/runs", content=record).raise_for_status().json()["id"]
+    service.client.post(f"/api/v1/goldens/{name}/versions", content=golden.read_bytes()).raise_for_status()
+    decision = {"version": 1, "expected_version": 0, "why": "the first"}
+    service.client.put(f"/api/v1/goldens/{name}/channels/approved", json=decision).raise_for_status()
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(service.client.get, f"/api/v1/runs/{run}/assay", params={"wait": 60}, timeout=60)
+        with pytest.raises(TimeoutError):
+            asked.result(timeout=1.5)
+        service.parts.assays.stopping.set()
+        assert asked.result(timeout=20).status_code == 202
 
 
 class Lost(DirectoryStore):

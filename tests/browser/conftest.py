@@ -87,8 +87,8 @@ def window(chromium: Browser) -> Iterator[Callable[..., Window]]:
         assert token.name == who
         page = context.new_page()
         page.goto("/login")
-        page.fill("#token", secret)
-        page.click("form.login button[type=submit]")
+        page.fill("input[name=token]", secret)
+        page.click("form[action='/login'] button")
         page.wait_for_url("**/")
         made = Window(context=context, page=page)
         _watch(made, service)

@@ -29,6 +29,7 @@ UNNAMED = """() => [...document.querySelectorAll("main button, main a, main inpu
 
 def look(window, path: str) -> None:
     """Opens the page and asserts what holds of every page."""
+    window.troubles.clear()
     answer = window.page.goto(path)
     assert answer is not None
     assert answer.status == (404 if path == "/nowhere" else 200)

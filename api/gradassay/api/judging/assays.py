@@ -43,7 +43,8 @@ log = structlog.get_logger("gradassay.assays")
 class Assays:
     """Computes in threads of its own; whoever waits for an assay holds none of them.
 
-    nudged: set when there may be runs to judge, for whoever judges in the background.
+    nudged: set when there may be runs to judge, for whoever judges in the background. stopping: set when nobody should be
+    kept waiting any more.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Assays:
         self._lock = threading.Lock()
         self._computing: dict[str, Future[bool]] = {}
         self.nudged = threading.Event()
+        self.stopping = threading.Event()
 
     def question(self, run: Run, against: str = "approved") -> Question:
         """What is asked: the run and the version that `against` (a channel, or v3) chooses for it.
@@ -134,21 +136,20 @@ class Assays:
         return known.chosen(question.choice)
 
     async def judge_soon(self, question: Question, *, wait_s: float) -> Judged | None:
-        """As `judge`, without holding a thread while it waits."""
+        """As `judge`, without holding a thread while it waits; None also once `stopping` is set."""
         until = time.monotonic() + wait_s
         pause = FIRST_PAUSE_S
         while (known := await run_in_threadpool(recall, self._database, question.id)) is None:
+            left = max(0.0, until - time.monotonic())
             computing = asyncio.wrap_future(self.begin(question))
-            done, _ = await asyncio.wait({computing}, timeout=_left(until))
-            if not done:
-                return None
-            if computing.result():
+            done, _ = await asyncio.wait({computing}, timeout=min(left, LONGEST_PAUSE_S))
+            if done and computing.result():
                 continue
-            left = _left(until)
-            if left == 0:
+            if left == 0 or self.stopping.is_set():
                 return None
-            await asyncio.sleep(pause if left is None else min(pause, left))
-            pause = min(2 * pause, LONGEST_PAUSE_S)
+            if done:
+                await asyncio.sleep(min(pause, left))
+                pause = min(2 * pause, LONGEST_PAUSE_S)
         return known.chosen(question.choice)
 
     def begin(self, question: Question) -> Future[bool]:

@@ -48,7 +48,8 @@ def serve(settings: ServiceSettings, announce: Callable[[Serving], None]) -> Non
                 server_header=False,
                 timeout_graceful_shutdown=math.ceil(settings.shutdown_s),
             ),
-            lambda: announce(_serving(service, listening)),
+            started=lambda: announce(_serving(service, listening)),
+            stopping=service.assays.stopping.set,
         )
         # uvicorn raises the signal that stopped it once more when it is done; to be told to stop is no failure.
         for asked in (signal.SIGINT, signal.SIGTERM):
@@ -60,13 +61,17 @@ def serve(settings: ServiceSettings, announce: Callable[[Serving], None]) -> Non
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, *, started: Callable[[], None], stopping: Callable[[], None]) -> None:
         super().__init__(config)
-        self._started = started
+        self._started, self._stopping = started, stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping()
+        await super().shutdown(sockets)
 
 
 def _serving(service: Service, listening: socket.socket) -> Serving:

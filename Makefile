@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export GRADASSAY_ZOO ?= $(CURDIR)/.zoo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup zoo gate demo packages test check matrix faults public-faults openapi vendor slow-test zoo-test clean
+.PHONY: help setup zoo gate demo packages test check matrix faults public-faults openapi vendor screenshots slow-test zoo-test clean
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14

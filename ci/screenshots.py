@@ -28,8 +28,8 @@ from served import Service, serving
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTED = ROOT / "docs" / "screenshots"
-SHOWN = {"inbox-light", "run-dark", "matrix-light", "version-light", "inbox-phone"}
-"""The screenshots that documentation shows; `docs/dashboard.md` and README name them."""
+SHOWN = {"inbox-light", "run-dark", "matrix-light", "version-light"}
+"""The screenshots that docs/dashboard.md and README show, of what fits into a window without scrolling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,8 @@ def main() -> int:
                     if options.only and f"{prefix}{name}" not in options.only:
                         continue
                     full = f"{prefix}{name}-{look.name}"
-                    folders = [options.folder] + ([DOCUMENTED] if options.documented and full in SHOWN else [])
-                    picture(browser, service, path, look, [folder / f"{full}.png" for folder in folders])
+                    shown = DOCUMENTED / f"{full}.png" if options.documented and full in SHOWN else None
+                    picture(browser, service, path, look, options.folder / f"{full}.png", shown)
                     written += 1
     print(f"{written} screenshots in {options.folder}", file=sys.stderr)
     return 0
@@ -91,8 +91,8 @@ def dashboard(*, filled: bool) -> Iterator[tuple[Service, Browser, Mapping[str, 
             browser.close()
 
 
-def picture(browser: Browser, service: Service, path: str, look: Look, files: list[Path]) -> None:
-    """Writes a picture of the whole page, seen by a person who came by a login link."""
+def picture(browser: Browser, service: Service, path: str, look: Look, whole: Path, window: Path | None) -> None:
+    """Writes pictures of the whole page, and of one window of it, seen by a person who came by a login link."""
     context = browser.new_context(
         viewport={"width": look.width, "height": look.height},
         color_scheme="dark" if look.scheme == "dark" else "light",
@@ -108,9 +108,10 @@ def picture(browser: Browser, service: Service, path: str, look: Look, files: li
     page.wait_for_function(
         "() => [...document.querySelectorAll('[data-chart]')].every((one) => one.querySelector('canvas'))"
     )
-    for file in files:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=file, full_page=True)
+    page.screenshot(path=whole, full_page=True)
+    if window is not None:
+        window.parent.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=window)
     context.close()
 
 

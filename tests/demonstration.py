@@ -54,7 +54,7 @@ REFERENCES = tuple(
 )
 NOISE = {"float32": 1e-7, "bfloat16": 4e-3}
 ROUGHER = {"dense": 1.0, "bias": 1.1, "embedding": 1.3, "expert": 1.6, "norm": 1.8, "router": 2.4}
-COMMITS = tuple(f"{0xA11CE + number * 0x9E3779B97F4A7C15:040x}"[:40][::-1] for number in range(12))
+COMMITS = tuple(hashlib.sha1(bytes([number])).hexdigest() for number in range(12))
 
 
 def parameters() -> tuple[Parameter, ...]:
@@ -351,7 +351,7 @@ def pages(service: Service) -> dict[str, str]:
         "run": f"/runs/{wrong}",
         "run-expert": f"/runs/{expert}",
         "run-agrees": f"/runs/{right}",
-        "diff-two": f"/diff?a={expert}&b={wrong}",
+        "diff-two": f"/diff?a={by_kind['fsdp2', 'dp4.ep2.accum3']}&b={expert}",
         "golden": "/goldens/moe-small.float32",
         "version": "/goldens/moe-small.float32/v3",
         "version-structured": "/goldens/moe-small.float32/v4",

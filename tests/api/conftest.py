@@ -55,10 +55,13 @@ def golden(toy: Toy, make_golden: Callable[..., Golden], tmp_path: Path) -> Path
     return path
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """A migrated database on SQLite."""
-    opened = Database(f"sqlite:///{tmp_path}/bench.db")
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.services)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A migrated database of every kind."""
+    address = f"sqlite:///{tmp_path}/bench.db"
+    if request.param == "postgres":
+        address = str(request.getfixturevalue("postgres_url"))
+    opened = Database(address)
     upgrade(opened)
     yield opened
     opened.close()

@@ -60,6 +60,7 @@ def test_everything_lies_in_the_folder(tmp_path: Path):
 def test_beyond_this_machine_no_login_link_is_printed(tmp_path: Path, store: dict[str, str]):
     with processes.replica(tmp_path, "--host", "0.0.0.0", **store) as service:
         assert service.login is None
+        assert service.stop() == 0
         assert "gradassay token create" in service.log.read_text()
 
 

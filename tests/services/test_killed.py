@@ -319,7 +319,7 @@ def lives(tmp_path: Path, request: pytest.FixtureRequest) -> Lives:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_killed_at_any_line(lives: Lives, operation: Operation):
-    points = spread(lives.lines(operation), 8)
+    points = spread(lives.lines(operation), 6)
     assert lives.interrupt(operation, points) >= len(points) - 1
 
 

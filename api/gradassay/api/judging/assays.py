@@ -115,7 +115,8 @@ class Assays:
         return Question(run=run, golden=reference.name, version=version, golden_digest=digest)
 
     def judge(self, question: Question, *, wait_s: float | None = None) -> Judged | None:
-        """The answer, computed if nobody has; None where that takes longer than `wait_s` seconds, and goes on.
+        """The answer, computed if nobody has; None once `stopping` is set, or where that takes longer than `wait_s` seconds,
+        and goes on.
 
         wait_s: None to wait for however long it takes. Raises StoreError where a stored file is gone or damaged.
         """
@@ -129,7 +130,7 @@ class Assays:
             if answered:
                 continue
             left = _left(until)
-            if left == 0:
+            if left == 0 or self.stopping.is_set():
                 return None
             time.sleep(pause if left is None else min(pause, left))
             pause = min(2 * pause, LONGEST_PAUSE_S)

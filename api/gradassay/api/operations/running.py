@@ -34,6 +34,7 @@ async def running(app: FastAPI, service: Service) -> AsyncIterator[None]:
 
 
 def _close(service: Service, sweep: Sweep) -> None:
+    service.assays.stopping.set()
     sweep.stop()
     service.assays.close()
     service.database.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gradassay.goldens.assay.mutations import mutation_score
 from gradassay.goldens.assay.truth import assay_truth
 from gradassay.goldens.golden import Golden
 
@@ -37,6 +38,7 @@ def golden_facts(golden: Golden) -> dict[str, Any]:
         "power": {
             family: value if math.isfinite(value) else None for family, value in assay_truth(golden).power.items()
         },
+        "mutations": mutation_score(golden).to_json(),
         "references": [
             {"strategy": reference.strategy, "layout": str(reference.layout), "record": reference.record}
             for reference in header.references

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gradassay.goldens.report import numbers
 from gradassay.goldens.report.grid import Grid
 
-CELL_WIDTH, NARROW_CELL_WIDTH, CELL_HEIGHT, GAP = 64, 48, 34, 2
+CELL_WIDTH, NARROW_CELL_WIDTH, CELL_HEIGHT, GAP = 64, 58, 34, 2
 MANY_COLUMNS = 12
 LETTER_WIDTH, LABEL_GAP, HEADER_HEIGHT = 8, 10, 26
 SHADES = 5

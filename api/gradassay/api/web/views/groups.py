@@ -12,6 +12,7 @@ from gradassay.api.web.words import count
 from gradassay.goldens.faults import load_catalogue
 
 LISTED_RUNS = 6
+NAMED_FAMILIES = 3
 _REPORT = re.compile(r"(.+?) (?:issue|pull request) (\d+)")
 
 
@@ -54,12 +55,18 @@ class Narrowing:
 
 def sentence(group: Divergence) -> str:
     """The group in one sentence: "16 expert parameters, w = ep, in 3 layouts, like DeepSpeed #6545"."""
-    parts = [count(group.count, f"{' and '.join(group.families)} parameter") if group.families else group.pattern]
+    parts = [_parameters(group) if group.families else group.pattern]
     parts.append(group.formula.replace("w[r,m]", "w") or group.pattern)
     parts.append(f"in {count(len(group.layouts), 'layout')}")
     if group.known_faults:
         parts.append(f"like {report(group.known_faults[0])}")
     return ", ".join(dict.fromkeys(parts))
+
+
+def _parameters(group: Divergence) -> str:
+    if len(group.families) > NAMED_FAMILIES:
+        return f"{count(group.count, 'parameter')} of {len(group.families)} families"
+    return count(group.count, f"{' and '.join(group.families)} parameter")
 
 
 def report(fault: str) -> str:

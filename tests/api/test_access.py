@@ -49,6 +49,7 @@ SCOPE = {
     "POST /inbox/decisions": "review",
     "POST /ledger/{number:int}/undo": "review",
     "POST /runs/{run}/decisions": "review",
+    "POST /runs/{run}/decisions/{number}/withdrawal": "review",
     "GET /api/v1/tokens": "admin",
     "POST /api/v1/tokens": "admin",
     "DELETE /api/v1/tokens/{token}": "admin",
@@ -58,7 +59,7 @@ SCOPE = {
 """What a route needs beside a token; a route that changes anything is here or in READING."""
 PAGE = {"Accept": "text/html"}
 SAFE = {"GET", "HEAD"}
-FILLING = {"kind": "json"}
+FILLING = {"kind": "json", "number": "1"}
 
 
 def every_route() -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Request, sync_playwright
 
 import demonstration
 from browsing import ARGUMENTS, EXECUTABLE, WIDE
@@ -103,8 +103,14 @@ def _watch(window: Window, service: Service) -> None:
     page, troubles = window.page, window.troubles
     page.on("console", lambda message: troubles.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.on("requestfailed", lambda request: troubles.append(f"{request.url} failed"))
+    page.on("requestfailed", lambda request: _failed(request, troubles))
     page.on(
         "request",
         lambda request: None if request.url.startswith(service.url) else troubles.append(f"asked {request.url}"),
     )
+
+
+def _failed(request: Request, troubles: list[str]) -> None:
+    # Whoever goes to the next page leaves what the last one was still loading.
+    if request.failure != "net::ERR_ABORTED":
+        troubles.append(f"{request.url} failed: {request.failure}")

@@ -59,7 +59,9 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
             for name, port in {"s3": 8333, "mlflow": 5000, "api": 8321}.items():
                 text = re.sub(rf"\b(?:{name}|127\.0\.0\.1|localhost):{port}\b", f"127.0.0.1:{ports[name]}", text)
                 text = text.replace(f"--port={port}", f"--port={ports[name]}")
-            text = text.replace("@postgres/", f"@{server.rpartition('@')[2]}/").replace("--host=0.0.0.0", "--host=127.0.0.1")
+            text = text.replace("@postgres/", f"@{server.rpartition('@')[2]}/").replace(
+                "--host=0.0.0.0", "--host=127.0.0.1"
+            )
             return _interpolated(text)
 
         def environment(name: str) -> dict[str, str]:

@@ -326,7 +326,7 @@ def test_killed_at_any_line(lives: Lives, operation: Operation):
 @pytest.mark.parametrize("lives", ["mlflow"], indirect=True)
 @pytest.mark.parametrize("operation", OPERATIONS[:3], ids=lambda operation: operation.name)
 def test_killed_at_any_line_over_mlflow(lives: Lives, operation: Operation):
-    points = spread(lives.lines(operation), 4)
+    points = spread(lives.lines(operation), 3)
     assert lives.interrupt(operation, points) >= len(points) - 1
 
 

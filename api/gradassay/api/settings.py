@@ -65,5 +65,7 @@ class ServiceSettings(Settings):
         description="seconds between two looks for what the command line made in the store, or a crash left undone",
     )
     shutdown_s: float = Field(
-        default=20.0, ge=0, description="seconds that requests in flight are given to finish when the service is stopped"
+        default=20.0,
+        ge=0,
+        description="seconds that requests in flight are given to finish when the service is stopped",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -180,7 +180,7 @@ def _covered(session: Session, rows: Iterable[Row[Any]], accepted: Mapping[_Key,
 def _group(law: str, members: Sequence[Row[Any]]) -> Group:
     newest = members[0]
     titles = _titles()
-    faults = dict.fromkeys(str(fault) for row in members for fault in row.known_faults or ())
+    faults = Counter(str(fault) for row in members for fault in row.known_faults or ())
     return Group(
         law=law,
         golden=newest.golden,
@@ -194,7 +194,7 @@ def _group(law: str, members: Sequence[Row[Any]]) -> Group:
         layouts=tuple(sorted({row.layout for row in members})),
         strategies=tuple(sorted({row.strategy for row in members})),
         runs=tuple(dict.fromkeys(row.run for row in members)),
-        known_faults=tuple(titles.get(fault, fault) for fault in faults),
+        known_faults=tuple(titles.get(fault, fault) for fault, _ in faults.most_common()),
         oldest=min(row.posted_at for row in members),
         owner=newest.posted_by,
         sentence=newest.sentence,

@@ -79,7 +79,8 @@ def mutation_score(golden: Golden) -> MutationScore:
 
 def _lengths(products: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     squares = np.einsum("u,puv,v->p", weights, products, weights, optimize=True)
-    return np.sqrt(np.maximum(squares, 0.0))
+    lengths: NDArray[np.float64] = np.sqrt(np.maximum(squares, 0.0))
+    return lengths
 
 
 def _mutations(units: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
@@ -94,5 +95,5 @@ def _mutations(units: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
         last = int(steps[-1])
         yield "only the last micro-batch", (steps == last).astype(np.float64)
         yield "only the first micro-batch", (steps == 0).astype(np.float64)
-        yield "micro-batches weigh dp**(m-M+2)", float(RANKS) ** (steps - last + 1)
+        yield "micro-batches weigh dp**(m-M+2)", np.power(float(RANKS), steps - last + 1)
         yield "rank 0 only", (np.arange(units) % RANKS == 0).astype(np.float64)

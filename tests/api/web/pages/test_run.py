@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import delete
 
 from builders import make_record, make_toy
+from forms import submit
 from gradassay.api.auth.caller import Caller
 from gradassay.api.database.tables import AssayRow
 from gradassay.api.judging.law import law_id, verdict_law
@@ -183,6 +184,26 @@ def test_decision_that_lacks_something_decides_nothing(dashboard, fields: dict, 
     assert 'class="flash failed"' in after.text
     assert message in after.text
     assert "Nobody has decided anything about this run." in after.text
+
+
+def test_a_decision_is_taken_back_once(dashboard):
+    run = dashboard.run(weights={"expert": 2.0}, framework="withdrawn")
+    page = get(dashboard, f"/runs/{run}")
+    assay = re.search(r'name="assay" value="(\w+)"', page)
+    assert assay is not None
+    fields = {"law": EP_LAW, "assay": assay[1], "decision": "accept", "reason": "for now", "expires": SOON}
+    after = dashboard.decide(f"/runs/{run}", **fields)
+    action = re.search(r'action="(/runs/\w+/decisions/\d+/withdrawal)"', after.text)
+    assert action is not None
+    back = submit(dashboard.reviewer, f"/runs/{run}", action[1])
+    assert "No longer accepted: for now" in back.text
+    assert "accepted, withdrawn" in back.text
+    assert "/withdrawal" not in back.text
+    again = submit(dashboard.reviewer, f"/runs/{run}", action[1])
+    assert "was withdrawn before" in again.text
+    elsewhere = dashboard.run(weights={"expert": 2.0}, framework="elsewhere")
+    other = submit(dashboard.reviewer, f"/runs/{run}", action[1].replace(run, elsewhere))
+    assert "is not known" in other.text
 
 
 def test_reader_sees_no_form_and_cannot_send_one(dashboard):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import Response
 
 from gradassay.api.auth.caller import Caller
@@ -86,6 +86,20 @@ def decide(
     except GradassayError as error:
         return go(back, str(error), kind="failed")
     return go(back, f"{form.word}. The reason stays with the run.")
+
+
+@router.post("/runs/{run}/decisions/{number}/withdrawal")
+def withdraw(
+    service: ServiceDependency, caller: Reviewer, run: str, number: Annotated[int, Path(ge=1, lt=2**31)]
+) -> Response:
+    """Takes a decision about the run back."""
+    found = service.runs.find(run, caller)
+    back = link(f"/runs/{found.id}")
+    try:
+        review = service.reviews.withdraw(number, caller.who, run=found)
+    except GradassayError as error:
+        return go(back, str(error), kind="failed")
+    return go(back, f"No longer {review.decision}: {review.reason}")
 
 
 def _laws(judged: Judged) -> tuple[str, ...]:

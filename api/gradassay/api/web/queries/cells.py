@@ -64,7 +64,7 @@ def choices(database: Database, project: str, narrowing: Narrowing) -> Choices:
     of_framework = Narrowing(framework=narrowing.framework, problem=narrowing.problem, dtype=narrowing.dtype)
     with database.read() as session:
 
-        def values(question: Select[tuple[str]]) -> tuple[str, ...]:
+        def values(question: Select[str]) -> tuple[str, ...]:
             return tuple(sorted(value for value in session.scalars(question.distinct()) if value))
 
         return Choices(

@@ -35,7 +35,8 @@ packages:  ## Postgres and Chromium from Debian, where they are missing; the tes
 	sh ci/packages.sh
 
 test: packages gate  ## all tests but those marked slow
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow and not dist and not frameworks" --numprocesses 2
+	$(BIN)/pytest -m "not slow and (dist or frameworks)"
 
 slow-test: packages gate  ## the tests that take minutes, of no further release
 	$(BIN)/pytest -m "slow and not frameworks"

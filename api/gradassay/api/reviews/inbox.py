@@ -26,7 +26,7 @@ AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Runs that show one law against one golden, and that nobody has decided about.
+    """Runs of one framework that show one law against one golden, and that nobody has decided about.
 
     law: its id, also for accepting it. pattern: the verdict, where runs neither agree nor diverge and so have no law.
     count of `of` parameters, of the newest run. runs: ids, newest first. known_faults: titles of public reports like it.
@@ -35,6 +35,7 @@ class Group:
 
     law: str
     golden: str
+    framework: str
     version: int
     verdict: str
     families: tuple[str, ...]
@@ -66,11 +67,11 @@ def inbox(session: Session, project: str, now: datetime) -> list[Group]:
     ]
     accepted = _accepted(session, project, now)
     covered = _covered(session, rows, accepted)
-    grouped: dict[tuple[str, str], list[Row[Any]]] = defaultdict(list)
+    grouped: dict[tuple[str, str, str], list[Row[Any]]] = defaultdict(list)
     for row in rows:
         if (row.assay, row.position) not in covered and not _is_accepted_whole(row, accepted):
-            grouped[_law(row), row.golden].append(row)
-    groups = [_group(law, members) for (law, _), members in grouped.items()]
+            grouped[_law(row), row.golden, row.framework].append(row)
+    groups = [_group(law, members) for (law, *_), members in grouped.items()]
     return sorted(groups, key=lambda group: (-len(group.runs), group.oldest, group.law))
 
 
@@ -184,6 +185,7 @@ def _group(law: str, members: Sequence[Row[Any]]) -> Group:
     return Group(
         law=law,
         golden=newest.golden,
+        framework=newest.framework,
         version=newest.version,
         verdict=newest.verdict,
         families=tuple(newest.families or ()),

@@ -78,7 +78,9 @@ def test_deciding_empties_the_group_and_says_so(fresh, decision: str, word: str)
         fresh.run(weights={"expert.0.weight": 2.0}),
     ]
     settled(fresh, *runs)
-    after = fresh.decide("/", law=EP_LAW, golden="toy.float32", decision=decision, reason="known", expires=SOON)
+    after = fresh.decide(
+        "/", law=EP_LAW, golden="toy.float32", framework="torch", decision=decision, reason="known", expires=SOON
+    )
     assert after.url.path == "/"
     assert f"{word} in 3 runs: " in after.text
     assert "w = ep" in after.text
@@ -89,12 +91,21 @@ def test_deciding_empties_the_group_and_says_so(fresh, decision: str, word: str)
 
 def test_deciding_without_reason_leaves_the_group(fresh):
     settled(fresh, fresh.run(weights={"expert": 2.0}))
-    after = fresh.decide("/", law=EP_LAW, golden="toy.float32", decision="reject", reason="")
+    after = fresh.decide("/", law=EP_LAW, golden="toy.float32", framework="torch", decision="reject", reason="")
     assert "a reason of 1 to" in after.text
+    assert len(sentences(after.text)) == 1
+
+
+def test_frameworks_of_one_law_are_decided_about_on_their_own(fresh):
+    settled(fresh, fresh.run(weights={"expert": 2.0}), fresh.run(weights={"expert": 2.0}, framework="deepspeed"))
+    assert len(sentences(fresh.reviewer.get("/").text)) == 2
+    fields = {"law": EP_LAW, "golden": "toy.float32", "decision": "reject", "reason": "known"}
+    after = fresh.decide("/", **fields, framework="deepspeed")
+    assert "Rejected in 1 run: " in after.text
     assert len(sentences(after.text)) == 1
 
 
 def test_group_that_somebody_else_decided_about_is_told(fresh):
     settled(fresh, fresh.run(weights={"expert": 2.0}))
-    after = fresh.decide("/", law="other", golden="toy.float32", decision="reject", reason="x")
+    after = fresh.decide("/", law="other", golden="toy.float32", framework="torch", decision="reject", reason="x")
     assert "no longer in the inbox" in after.text

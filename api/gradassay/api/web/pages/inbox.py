@@ -21,6 +21,8 @@ from gradassay.goldens.errors import GradassayError, NotFound
 
 router = APIRouter()
 
+_Key = tuple[str, str, str]
+
 
 @router.get("/")
 def show_inbox(
@@ -60,6 +62,7 @@ def decide(
     caller: Reviewer,
     law: Annotated[str, Form()],
     golden: Annotated[str, Form()],
+    framework: Annotated[str, Form()],
     decision: Annotated[str, Form()],
     reason: Annotated[str, Form()] = "",
     expires: Annotated[str, Form()] = "",
@@ -67,27 +70,28 @@ def decide(
     """Decides about every run of one group."""
     back = f"/?{request.url.query}" if request.url.query else "/"
     form = DecisionForm(decision=decision, reason=reason, expires=expires)
+    key = law, golden, framework
     try:
-        group = _group(service, caller, law, golden)
+        group = _group(service, caller, key)
         if group is None:
             raise NotFound("this divergence is no longer in the inbox", hint="somebody else may have decided about it")
         left = group.runs
         while left:
             form.decide(service.reviews, service.runs.find(left[0], caller), law=law, assay=None, caller=caller)
-            left = _left(service, caller, law, golden) if form.accepts else left[1:]
+            left = _left(service, caller, key) if form.accepts else left[1:]
     except GradassayError as error:
         return go(back, str(error), kind="failed")
     return go(back, f"{form.word} in {count(len(group.runs), 'run')}: {sentence(group)}.")
 
 
-def _group(service: Service, caller: Caller, law: str, golden: str) -> Group | None:
+def _group(service: Service, caller: Caller, key: _Key) -> Group | None:
     for group in service.reviews.inbox(caller.project):
-        if (group.law, group.golden) == (law, golden):
+        if (group.law, group.golden, group.framework) == key:
             return group
     return None
 
 
-def _left(service: Service, caller: Caller, law: str, golden: str) -> tuple[str, ...]:
+def _left(service: Service, caller: Caller, key: _Key) -> tuple[str, ...]:
     """Runs of the group that what was accepted so far does not cover, as they have further parameters."""
-    group = _group(service, caller, law, golden)
+    group = _group(service, caller, key)
     return group.runs if group else ()

@@ -65,5 +65,8 @@ openapi: $(READY)  ## the description of the HTTP API, as api/openapi.json
 vendor:  ## rebuild the scripts of others that the dashboard serves, from npm
 	cd ci/vendor && npm ci && node build.mjs ../../api/gradassay/api/web/static/vendor
 
+screenshots: packages $(READY)  ## pictures of every page of the dashboard, in build/screenshots
+	PYTHONPATH=tests $(BIN)/python ci/screenshots.py
+
 clean:  ## remove what make has built
 	rm -rf $(VENV) .zoo ci/vendor/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

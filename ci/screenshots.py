@@ -2,7 +2,7 @@
 
 1. PYTHONPATH=tests python ci/screenshots.py
 2. PYTHONPATH=tests python ci/screenshots.py --only inbox run --folder build/screenshots
-Those that documentation shows are written to docs/screenshots/, all others to build/screenshots/.
+With --documented those that documentation shows are written to docs/screenshots/ as well.
 """
 
 from __future__ import annotations

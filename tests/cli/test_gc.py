@@ -95,3 +95,17 @@ def test_without_a_service_there_is_nothing_to_clean(gradassay: Command, tmp_pat
     assert "no database of a service" in ran.err
     assert not (tmp_path / "store").exists()
     assert gradassay("gc", "--folder", tmp_path / "elsewhere").code == 2
+
+
+def test_what_could_not_be_deleted_is_an_error(there: Command, service: Service, run: str) -> None:
+    digest = service.client.get(f"/api/v1/runs/{run}").json()["digest"].removeprefix("sha256:")
+    content = service.folder / "records" / f"{digest}.safetensors"
+    content.unlink()
+    content.mkdir()
+
+    ran = there("gc", "--keep-days", "0", "--delete", "--json")
+
+    assert ran.code == 2
+    assert "could not be deleted" in ran.err
+    deleted = {item["ref"]: item["deleted"] for item in json.loads(ran.out)["items"]}
+    assert deleted == {"golden:toy.float32@v2": True, f"run:{run}": False}

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 
 from gradassay.api.auth.gate import Gate
 from gradassay.api.openapi import describe, operation_id
+from gradassay.api.operations.bounded import Bounded
 from gradassay.api.operations.observed import Observed
 from gradassay.api.operations.running import running
 from gradassay.api.problem import add_problem_handlers
@@ -47,6 +48,7 @@ def create_app(settings: ServiceSettings | None = None, *, service: Service | No
     add_problem_handlers(app)
     for part in ROUTES:
         app.include_router(part.router)
+    app.add_middleware(Bounded)
     app.add_middleware(Gate)
     app.add_middleware(Observed)
     describe(app)

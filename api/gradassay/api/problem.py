@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, ClassVar
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.status import HTTP_401_UNAUTHORIZED
 
 from gradassay.api.web.problem_page import problem_page, wants_page
-from gradassay.goldens.errors import GradassayError, NotFound, UsageError
+from gradassay.goldens.errors import GradassayError, NotFound, TooLarge, UsageError
 
 MEDIA_TYPE = "application/problem+json"
+_BY_STATUS: dict[int, type[GradassayError]] = {404: NotFound, 413: TooLarge}
 
 
 class Bug(GradassayError):
@@ -39,7 +41,8 @@ def problem(request: Request, error: GradassayError, *, status: int | None = Non
         "request_id": getattr(request.state, "request_id", ""),
     }
     headers = {"WWW-Authenticate": 'Bearer realm="gradassay"'} if status == HTTP_401_UNAUTHORIZED else {}
-    return JSONResponse(document, status_code=status, media_type=MEDIA_TYPE, headers=headers)
+    # In ASCII: it may repeat what a client sent, and half a character of that has no bytes in UTF-8.
+    return Response(json.dumps(document), status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
 def add_problem_handlers(app: FastAPI) -> None:
@@ -57,7 +60,7 @@ def add_problem_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def by_http(request: Request, error: HTTPException) -> Response:
-        kind = NotFound if error.status_code == 404 else UsageError
+        kind = _BY_STATUS.get(error.status_code, UsageError)
         failure = kind(f"{request.method} {request.url.path}: {error.detail}", hint="see /openapi.json")
         return problem(request, failure, status=error.status_code)
 

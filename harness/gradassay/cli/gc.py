@@ -51,6 +51,9 @@ def gc(
         session.emit_json(_document(wanted, outcomes))
     else:
         _show(session, wanted, outcomes)
+    for error in (one.error for one in outcomes or () if one.error is not None):
+        # The rest was done, and what was done has been said.
+        raise error
 
 
 @contextmanager

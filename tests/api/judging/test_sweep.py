@@ -126,3 +126,12 @@ def test_stopping_does_not_wait_for_the_period(bench: Bench):
     with sweeping(bench):
         pass
     assert time.monotonic() - started < DEADLINE_S
+
+
+def test_version_whose_drift_cannot_be_found_keeps_no_other_from_it(bench: Bench):
+    bench.approve(bench.golden())
+    broken, fine = bench.golden(noise=4e-8), bench.golden(noise=5e-8)
+    bench.store.golden_path("toy.float32", broken).write_bytes(b"damaged")
+    sweep(bench).once()
+    assert bench.ledger.version("toy.float32", broken).drift is None
+    assert bench.ledger.version("toy.float32", fine).drift["against"] == 1

@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gradassay.api.database.database import Database
 from gradassay.api.database.migrate import upgrade
+from gradassay.api.ledger import mirror
 from gradassay.api.ledger.deciding import Decision
 from gradassay.api.ledger.entry import Action
 from gradassay.api.ledger.ledger import Ledger
@@ -211,3 +213,20 @@ def test_a_proposal_that_was_killed_is_whole_or_not_there(
     assert (version.version, version.proposed_by, version.project) == (1, "ci", "team")
     assert len(store.goldens()) == 1
     assert len([entry for entry in ledger.entries("team").items if entry.action is Action.PROPOSED]) == 1
+
+
+def test_channel_that_cannot_be_repaired_keeps_no_other_from_it(ledger, store, propose, monkeypatch):
+    propose(1, 2)
+    for channel, version in (("approved", 1), ("nightly", 2)):
+        ledger.decide(NAME, version, Decision.APPROVE, channel=channel, who="ada", why="because")
+        store.withdraw(NAME, channel=channel, who="ada", why="lost")
+    mirrored = mirror.mirror
+
+    def fail(*arguments: Any) -> bool:
+        if arguments[-1] == "approved":
+            raise StoreError("damaged")
+        return mirrored(*arguments)
+
+    monkeypatch.setattr(ledger, "adopt", lambda: 0)
+    monkeypatch.setattr(mirror, "mirror", fail)
+    assert ledger.reconcile() == [f"golden {NAME}: nightly pointed to no version in the store, the ledger says v2"]

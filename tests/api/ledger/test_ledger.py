@@ -307,3 +307,9 @@ def test_entries_come_in_pages_newest_first(ledger: Ledger, propose: Propose):
     assert second.next is None
     assert len(ledger.entries("*").items) == 6
     assert ledger.entries("default", limit=6).next is None
+
+
+@pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800"])
+def test_entries_of_what_is_no_text_are_none(ledger: Ledger, text: str):
+    assert ledger.entries("default", golden=text).items == ()
+    assert ledger.entries("default", who=text).items == ()

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from gradassay.api.database.database import Database
-from gradassay.api.database.tables import ReviewRow
+from gradassay.api.database.tables import ClaimRow, ReviewRow
 from gradassay.api.ledger.deciding import Decision
 from gradassay.api.ledger.ledger import Ledger
 from gradassay.api.ledger.retention import Kind, Outcome, Plan, carry_out, plan
-from gradassay.api.runs.runs import Runs
+from gradassay.api.runs.runs import Runs, announcement
 from gradassay.goldens.container import digest_of_file
 from gradassay.goldens.errors import NotFound, StoreError
 from gradassay.goldens.layout import Layout
@@ -198,7 +198,8 @@ def test_a_deletion_that_fails_leaves_the_row(database, ledger: Ledger, store: D
 
     propose(1)
     ledger.decide(NAME, 1, Decision.REJECT, who="bob", why="noisy")
-    assert [outcome.kept for outcome in done(database, Stuck(store.folder), later())] == ["disconnected"]
+    (outcome,) = done(database, Stuck(store.folder), later())
+    assert (outcome.kept, type(outcome.error)) == ("disconnected", StoreError)
     assert ledger.version(NAME, 1).status == "rejected"
     assert "deleted" not in [entry.action for entry in ledger.entries("default").items]
     assert [outcome.kept for outcome in done(database, store, later())] == [""]
@@ -215,3 +216,18 @@ def test_a_file_that_is_gone_already_does_not_keep_the_row(
     store.delete_record(store.records()[0].digest)
     assert [outcome.kept for outcome in done(database, store, planned)] == ["", ""]
     assert ledger.goldens("*") == []
+
+
+def test_record_that_somebody_posts_just_now_stays(database, store: DirectoryStore, post_run, runs: Runs, later):
+    run = post_run(1)
+    planned = later()
+    announced = announcement(runs.of_id(run).digest)
+    with database.write() as session:
+        session.add(ClaimRow(assay=announced, holder="runs", until=datetime.now(UTC) + timedelta(minutes=1)))
+    assert [outcome.kept for outcome in done(database, store, planned)] == ["being posted again just now"]
+    with database.write() as session:
+        session.get(ClaimRow, announced).until = datetime.now(UTC)
+    assert [outcome.kept for outcome in done(database, store, planned)] == [""], "whoever posted it died"
+    assert store.records() == []
+    with database.read() as session:
+        assert session.get(ClaimRow, announced) is None

@@ -127,6 +127,7 @@ def test_what_is_wrong_is_refused_and_nothing_changes(service: Service, post: Po
         (service.client.put(f"{GOLDENS}/{NAME}/channels/approved", json=body(why=" ")), 400, "usage"),
         (service.client.put(f"{GOLDENS}/{NAME}/channels/approved", content=half_a_character()), 400, "usage"),
         (service.client.post(f"{versions}/1/rejection", json={}), 400, "usage"),
+        (service.client.post(f"{versions}/1/rejection", content='{"why": "no", "channel": "\\ud800"}'), 400, "usage"),
         (service.client.get(f"{versions}/9"), 404, "not-found"),
         (service.client.get(f"{versions}/99999999999"), 400, "usage"),
         (service.client.get(f"{GOLDENS}/nobody"), 404, "not-found"),

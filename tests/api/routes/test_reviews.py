@@ -70,6 +70,10 @@ def test_accepted_divergence_is_shown_with_the_assay_and_changes_its_tag(service
         {"reason": ""},
         {"reason": " "},
         {"parameters": ["unknown"]},
+        {"law": "a\0"},
+        {"reason": "a\0"},
+        {"assay": "\0"},
+        {"parameters": ["\0"]},
     ],
 )
 def test_review_that_makes_no_sense_is_refused(service: Service, run: str, wrong: dict[str, object]):

@@ -10,7 +10,7 @@ import pytest
 
 from builders import Toy, make_record
 from gradassay.api.runs.run import run_id
-from gradassay.goldens.errors import InvalidFile, NotFound, StoreError, UsageError
+from gradassay.goldens.errors import InvalidFile, NotFound, StoreError, Unreachable, UsageError
 from judged import LAYOUT, Bench, caller
 
 
@@ -112,3 +112,18 @@ def test_pages_are_bounded_and_end(bench: Bench, make_toy: Callable[..., Toy]):
     page = bench.runs.page("default", before=page.next, limit=3)
     assert ([run.number for run in page.items], page.next) == (numbers[1::-1], None)
     assert bench.runs.page("default", problem="other").items == ()
+
+
+def test_record_is_adopted_when_a_store_that_was_away_is_back(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    stored(bench, tmp_path)
+
+    def away(*_: object) -> Path:
+        raise Unreachable("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(bench.store), "record_path", away)
+        with pytest.raises(Unreachable):
+            bench.runs.adopt()
+    assert bench.runs.adopt() == 1

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from gradassay.api.auth.caller import Caller
 from gradassay.api.problem import add_problem_handlers
+from gradassay.api.web import flash
 from gradassay.api.web.page import POLICY, Crumb, go, page
 from gradassay.goldens.errors import Conflict, Forbidden, NotFound
 
@@ -124,3 +125,13 @@ def test_bug_keeps_its_text_to_the_log(client: TestClient):
     assert shown.status_code == 500
     assert "Something is broken" in shown.text
     assert "hunter2" not in shown.text
+
+
+def test_long_message_is_cut_to_what_a_cookie_holds():
+    response = Response()
+    flash.write(response, "é" * 4000, "done")
+    cookie = response.headers["set-cookie"].partition(";")[0]
+    assert 3000 < len(cookie) < 4096
+    kept = flash.read(Request({"type": "http", "headers": [(b"cookie", cookie.encode())]}))
+    assert kept is not None
+    assert set(kept.text) == {"é"}

@@ -19,6 +19,7 @@ from sqlalchemy import select
 from gradassay.api.auth.caller import EVERY_PROJECT, Caller
 from gradassay.api.database.database import Database
 from gradassay.api.database.tables import AssayRow, RunRow
+from gradassay.api.database.text import is_text
 from gradassay.api.judging.baselines import Subject, baselines, choice_for, subjects
 from gradassay.api.judging.choice import Against, Choice
 from gradassay.api.judging.claims import LEASE_S, Claims
@@ -95,8 +96,7 @@ class Assays:
         Raises NotFound or NoGolden where the run's project has none.
         """
         known = None
-        # Postgres cannot even be asked for a name with a NUL.
-        if "\0" not in reference.name:
+        if is_text(reference.name):
             with self._database.read() as session:
                 known = baselines(session, [reference.name]).get(reference.name)
         if known is None or known.project != run.project:

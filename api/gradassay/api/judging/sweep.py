@@ -90,11 +90,11 @@ class Sweep:
                 if time.monotonic() >= until:
                     break
 
-    def _refresh(self) -> int:
-        found = without_drift(self._database)
-        for name, version in found:
-            ensure_drift(self._database, self._store, name, version)
-        return len(found)
+    def _refresh(self) -> None:
+        for name, version in without_drift(self._database):
+            if self._stopping.is_set():
+                return
+            self._step(f"refresh {name} v{version}", partial(ensure_drift, self._database, self._store, name, version))
 
     def _step(self, name: str, do: Callable[[], Result]) -> Result | None:
         try:

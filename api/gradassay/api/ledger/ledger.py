@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from gradassay.api.auth.caller import EVERY_PROJECT
 from gradassay.api.database.database import Database
 from gradassay.api.database.tables import ChannelRow, EntryRow, GoldenRow, VersionRow
+from gradassay.api.database.text import is_text
 from gradassay.api.ledger import deciding, mirror, proposing
 from gradassay.api.ledger.deciding import Decision
 from gradassay.api.ledger.entry import Action, Entry
@@ -21,7 +22,7 @@ from gradassay.api.ledger.version import Golden, Version
 from gradassay.api.operations.metrics import count_decision
 from gradassay.api.paging import Page
 from gradassay.api.runs.run import DEFAULT_PROJECT
-from gradassay.goldens.errors import GradassayError, NotFound
+from gradassay.goldens.errors import GradassayError, NotFound, Unreachable
 from gradassay.goldens.store.approval import DEFAULT_CHANNEL
 from gradassay.goldens.store.protocol import GoldenStore
 
@@ -175,6 +176,8 @@ class Ledger:
         limit: int = 50,
     ) -> Page[Entry]:
         """Entries of the project, newest first; "*": of all projects. before: only those with a lower number."""
+        if not is_text(golden or "", who or ""):
+            return Page(items=(), next=None)
         query = select(EntryRow).order_by(EntryRow.number.desc()).limit(limit + 1)
         if project != EVERY_PROJECT:
             query = query.where(EntryRow.project == project)
@@ -208,8 +211,13 @@ class Ledger:
         self.adopt()
         repaired = []
         for name, channel, ours, theirs in mirror.differing(self._database, self._store.goldens()):
-            if mirror.mirror(self._database, self._store, name, channel):
-                repaired.append(mirror.describe(name, channel, ours, theirs))
+            try:
+                if mirror.mirror(self._database, self._store, name, channel):
+                    repaired.append(mirror.describe(name, channel, ours, theirs))
+            except Unreachable:
+                raise
+            except GradassayError as error:
+                _log.warning("not repaired", golden=name, channel=channel, error=error.message)
         repaired += self._store.repair()
         for sentence in repaired:
             _log.warning("repaired", what=sentence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import delete, or_, select
@@ -16,11 +16,11 @@ from gradassay.api.database.tables import AssayRow, ClaimRow, RunRow, VersionRow
 from gradassay.api.ledger.entry import Action
 from gradassay.api.ledger.rows import append, find_golden, standing_of
 from gradassay.api.ledger.standing import Standing
-from gradassay.api.runs.runs import announcement
+from gradassay.api.runs.runs import ANNOUNCED, announcement
 from gradassay.goldens.errors import NotFound
 from gradassay.goldens.store.protocol import GoldenStore
 
-_LONGEST = timedelta(hours=1)
+POSTED_AGAIN = "being posted again just now"
 
 
 def remove_version(
@@ -63,9 +63,9 @@ def remove_run(database: Database, store: GoldenStore, run: str, stays: Callable
             if row is None:
                 return ""
             # Whoever posts the same content announces that first, and now waits until this is done.
-            claim = ClaimRow(assay=announcement(row.digest), holder="gc", until=datetime.now(UTC) + _LONGEST)
-            session.add(claim)
-            session.flush()
+            claim = _claimed(session, announcement(row.digest))
+            if claim is None:
+                return POSTED_AGAIN
             kept = stays(session, row)
             if kept:
                 session.delete(claim)
@@ -79,5 +79,22 @@ def remove_run(database: Database, store: GoldenStore, run: str, stays: Callable
                     store.delete_record(stored)
             session.delete(claim)
     except IntegrityError:
-        return "being posted again just now"
+        return POSTED_AGAIN
     return ""
+
+
+def _claimed(session: Session, name: str) -> ClaimRow | None:
+    """The claim, also where whoever announced the record died before it was a run; None where it is being posted.
+
+    Raises IntegrityError where it came to be posted meanwhile.
+    """
+    now = datetime.now(UTC)
+    claim = session.get(ClaimRow, name, with_for_update=True)
+    if claim is None:
+        claim = ClaimRow(assay=name)
+        session.add(claim)
+    elif claim.until > now:
+        return None
+    claim.holder, claim.until = "gc", now + ANNOUNCED
+    session.flush()
+    return claim

@@ -66,10 +66,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of an item. kept: why it was left after all, "" where it is gone."""
+    """What became of an item. kept: why it was left after all, "" where it is gone. error: by which that failed."""
 
     item: Item
     kept: str = ""
+    error: GradassayError | None = None
 
 
 def plan(database: Database, store: GoldenStore, *, older_than: timedelta, now: datetime | None = None) -> Plan:
@@ -131,13 +132,14 @@ def carry_out(database: Database, store: GoldenStore, wanted: Plan, *, who: str)
     going = {(item.name, item.version) for item in wanted.items if item.kind is Kind.VERSION}
     # Runs last: a version that stays after all keeps the runs behind it.
     for item in sorted(wanted.items, key=lambda item: item.kind is Kind.RUN):
+        failed: GradassayError | None = None
         try:
             kept = _carry_out(database, store, item, wanted.cutoff, going, who)
         except GradassayError as error:
-            kept = error.message
+            kept, failed = error.message, error
         if kept and item.kind is Kind.VERSION:
             going.discard((item.name, item.version))
-        yield Outcome(item=item, kept=kept)
+        yield Outcome(item=item, kept=kept, error=failed)
 
 
 def _carry_out(

@@ -9,6 +9,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from gradassay.api.database.tables import ChannelRow, EntryRow, GoldenRow, VersionRow
+from gradassay.api.database.text import is_text
 from gradassay.api.ledger.entry import Action, Entry
 from gradassay.api.ledger.standing import Standing, replay
 from gradassay.goldens.errors import Conflict, NotFound, UsageError
@@ -21,8 +22,8 @@ def find_golden(session: Session, name: str, *, lock: bool = False) -> GoldenRow
     Raises NotFound.
     """
     query = select(GoldenRow).where(GoldenRow.name == name)
-    # A name with a NUL is none that a golden can have, and none that Postgres can be asked for.
-    row = None if "\0" in name else session.scalar(query.with_for_update() if lock else query)
+    # What is no text is no golden's name, and none that a database can be asked for.
+    row = None if not is_text(name) else session.scalar(query.with_for_update() if lock else query)
     if row is None:
         raise NotFound(f"golden {name[:200]!r} is not known", hint="GET /api/v1/goldens lists them", golden=name[:200])
     return row
@@ -58,7 +59,7 @@ def standing_of(session: Session, name: str) -> Standing:
 def check_text(**said: str) -> None:
     """Raises UsageError for text that no database keeps: with a NUL, or with half a character."""
     for name, text in said.items():
-        if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+        if not is_text(text):
             raise UsageError(f"{name} {text[:80]!a} is no text", hint="leave out NULs and lone surrogates")
 
 

@@ -14,6 +14,7 @@ from gradassay.api.database.tables import AssayRow, EntryRow, FindingRow, Review
 from gradassay.api.judging.judged import Judged
 from gradassay.api.judging.law import verdict_law
 from gradassay.api.ledger.entry import Action
+from gradassay.api.ledger.rows import check_text
 from gradassay.api.reviews.acceptance import Acceptance, acceptance
 from gradassay.api.reviews.inbox import Group, inbox
 from gradassay.api.reviews.review import Decision, Review
@@ -138,12 +139,13 @@ class Reviews:
         now: datetime,
     ) -> Review:
         reason = reason.strip()
-        if not reason or len(reason) > LONGEST_REASON or "\0" in reason:
+        if not reason or len(reason) > LONGEST_REASON:
             raise UsageError(
                 f"a reason of 1 to {LONGEST_REASON} characters is needed, this one has {len(reason)}",
                 hint="it stays in the ledger for those who come later",
             )
-        if not law or any("\0" in text for text in (law, assay or "")):
+        check_text(reason=reason, law=law, assay=assay or "")
+        if not law:
             raise UsageError("a review is about the law of one of the run's findings", hint="name it by id or formula")
         action = Action.ACCEPTED if decision is Decision.ACCEPTED else Action.REJECTED_RUN
         with self._database.write() as session:

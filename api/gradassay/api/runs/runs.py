@@ -10,24 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from sqlalchemy import ColumnElement, delete, select
+from sqlalchemy import ColumnElement, delete, select, update
 from sqlalchemy.exc import IntegrityError
 
 from gradassay.api.auth.caller import EVERY_PROJECT, Caller
 from gradassay.api.database.database import Database
 from gradassay.api.database.tables import ClaimRow, RunRow
+from gradassay.api.database.text import is_text
 from gradassay.api.paging import LARGEST, Page
 from gradassay.api.runs.inspection import inspect_record
 from gradassay.api.runs.run import DEFAULT_PROJECT, Run, run_id
 from gradassay.goldens.container import FORMAT, open_container
-from gradassay.goldens.errors import InvalidFile, NotFound, StoreError, UnknownFormat, UsageError
+from gradassay.goldens.errors import InvalidFile, NotFound, StoreError, UnknownFormat, Unreachable, UsageError
 from gradassay.goldens.header import RecordHeader, dump_header, parse_header
 from gradassay.goldens.store.protocol import GoldenStore, StoredRecord
 
 READ_AT_ONCE = 2
 """Files are read into memory to be checked; more at once would take more memory than anybody planned for."""
 _POSTING = "post:"
-_NEVER = timedelta(days=36500)
+ANNOUNCED = timedelta(hours=1)
+"""How long a record may be on its way into the store; gc waits so long for it."""
 _HEXADECIMAL = re.compile(r"(sha256:)?[0-9a-f]{8,64}")
 log = structlog.get_logger("gradassay.runs")
 
@@ -112,10 +114,10 @@ class Runs:
     ) -> Page[Run]:
         """The project's runs ("*": those of all), newest first; before: those with a smaller number only."""
         limit = max(1, min(limit, LARGEST))
-        if any("\0" in value for value in (problem, dtype, strategy, framework) if value):
+        wanted = {"problem": problem, "dtype": dtype, "strategy": strategy, "framework": framework}
+        if not is_text(*(value for value in wanted.values() if value)):
             return Page(items=(), next=None)
         conditions: list[ColumnElement[bool]] = []
-        wanted = {"problem": problem, "dtype": dtype, "strategy": strategy, "framework": framework}
         for name, value in wanted.items():
             if value is not None:
                 conditions.append(getattr(RunRow, name) == value)
@@ -157,6 +159,8 @@ class Runs:
             path = self._store.record_path(record.id)
             header = _read_header(path)
             inspect_record(header, path)
+        except Unreachable:
+            raise
         except (InvalidFile, UnknownFormat, StoreError, NotFound) as error:
             self._unreadable.add(record.digest)
             log.warning("record not adopted", record=record.id, digest=record.digest, why=error.message)
@@ -166,10 +170,12 @@ class Runs:
         return new
 
     def _announce(self, digest: str) -> None:
-        claim = ClaimRow(assay=announcement(digest), holder="runs", until=datetime.now(UTC) + _NEVER)
+        """Keeps `adopt` from the record until some project has it as a run, and gc from deleting it for an hour."""
+        name, until = announcement(digest), datetime.now(UTC) + ANNOUNCED
         with suppress(IntegrityError), self._database.write() as session:
-            if session.get(ClaimRow, claim.assay) is None:
-                session.add(claim)
+            renewed = update(ClaimRow).where(ClaimRow.assay == name).values(until=until).returning(ClaimRow.assay)
+            if session.execute(renewed).one_or_none() is None:
+                session.add(ClaimRow(assay=name, holder="runs", until=until))
 
     def _forget(self, digest: str) -> None:
         with self._database.write() as session:

@@ -9,7 +9,8 @@ from fastapi import Request
 from fastapi.responses import Response
 
 COOKIE = "gradassay_message"
-LONGEST = 1000
+LONGEST = 3500
+"""Characters of the cookie; browsers drop one of more than 4,096."""
 KINDS = ("done", "failed")
 
 
@@ -29,7 +30,9 @@ def read(request: Request) -> Message | None:
 
 def write(response: Response, text: str, kind: str) -> None:
     """Leaves a message for the next page."""
-    value = f"{kind}.{quote(text[:LONGEST], safe='')}"
+    while len(quoted := quote(text, safe="", errors="replace")) > LONGEST:
+        text = text[: len(text) * LONGEST // len(quoted)]
+    value = f"{kind}.{quoted}"
     response.set_cookie(COOKIE, value, max_age=60, httponly=True, samesite="lax")
 
 

@@ -74,3 +74,9 @@ def test_entries_of_other_projects_are_not_there(fresh, tmp_path: Path):
     assert "secret" not in fresh.reviewer.get("/ledger").text
     assert fresh.reviewer.get("/ledger/3").status_code == 404
     assert submit(fresh.reviewer, "/ledger/2", "/ledger/3/undo", reason="x").status_code == 404
+
+
+@pytest.mark.parametrize("number", ["2147483648", "9" * 20, "9" * 5000])
+def test_numbers_that_no_database_counts_to_are_not_found(fresh, number: str):
+    for path in (f"/ledger/{number}", f"/goldens/toy.float32/v{number}"):
+        assert fresh.reader.get(path).status_code == 404

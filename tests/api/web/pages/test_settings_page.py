@@ -57,6 +57,7 @@ def test_token_is_shown_once_and_works_until_it_is_revoked(fresh, operator):
         ({"project": "*", "scopes": ["post"]}, "belongs to one project"),
         ({"days": "0"}, "is no number of days"),
         ({"days": "many"}, "is no number of days"),
+        ({"days": "9" * 5000}, "is no number of days"),
     ],
 )
 def test_token_that_makes_no_sense_is_refused_and_the_form_kept(fresh, operator, fields: dict, words: str):

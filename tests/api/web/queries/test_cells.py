@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from gradassay.api.database.database import Database
 from gradassay.api.web.queries.cells import Narrowing, choices, newest, settled
 
 
@@ -55,3 +58,11 @@ def test_choices_follow_what_was_chosen(seeded):
     assert found.frameworks == ("deepspeed",)
     assert found.versions == ("0.15.3", "0.15.4")
     assert choices(seeded.database, "default", Narrowing(problem="toy")).versions == ()
+
+
+@pytest.mark.parametrize("field", ["problem", "dtype", "framework", "version"])
+def test_narrowing_to_what_is_no_text_finds_nothing(database: Database, field: str):
+    narrowing = Narrowing(**{field: "a\0b"})
+    assert settled(database, "default", narrowing) == narrowing
+    assert newest(database, "default", narrowing) == []
+    assert choices(database, "default", narrowing).versions == ()

@@ -15,6 +15,7 @@ from gradassay.api.ledger.entry import Action, Entry
 from gradassay.api.ledger.visible import visible_entry
 from gradassay.api.paging import from_cursor, to_cursor
 from gradassay.api.service import ServiceDependency
+from gradassay.api.web.number import NUMBER
 from gradassay.api.web.page import Crumb, go, page
 from gradassay.goldens.errors import Conflict, UsageError
 
@@ -63,13 +64,13 @@ def show_ledger(
     )
 
 
-@router.get("/ledger/{number:int}")
+@router.get("/ledger/" + NUMBER)
 def show_entry(request: Request, service: ServiceDependency, caller: Reader, number: int) -> Response:
     """One entry, and the form that takes it back."""
     return _page(request, caller, visible_entry(service.ledger, caller, number))
 
 
-@router.post("/ledger/{number:int}/undo")
+@router.post("/ledger/" + NUMBER + "/undo")
 def undo(
     request: Request,
     service: ServiceDependency,

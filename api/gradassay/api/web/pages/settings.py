@@ -62,13 +62,15 @@ def revoke_token(service: ServiceDependency, caller: Administrator, token: str) 
 
 
 def _lifetime(days: str) -> timedelta | None:
-    if not days.strip():
+    number = days.strip()
+    if not number:
         return None
-    if not days.strip().isdecimal() or not 1 <= int(days) <= MOST_DAYS:
+    # int() refuses thousands of digits, with an error of its own.
+    if not number.isdecimal() or len(number) > len(str(MOST_DAYS)) or not 1 <= int(number) <= MOST_DAYS:
         raise UsageError(
             f"{days[:20]!r} is no number of days", hint=f"1 to {MOST_DAYS}, or nothing for a token that does not expire"
         )
-    return timedelta(days=int(days))
+    return timedelta(days=int(number))
 
 
 def _page(

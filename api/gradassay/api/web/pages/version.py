@@ -16,6 +16,7 @@ from gradassay.api.ledger.entry import Action
 from gradassay.api.ledger.version import Version
 from gradassay.api.ledger.visible import visible_version
 from gradassay.api.service import Service, ServiceDependency
+from gradassay.api.web.number import NUMBER
 from gradassay.api.web.page import Crumb, go, page
 from gradassay.api.web.views.golden import environments, families, noise_plot
 from gradassay.goldens.errors import Conflict, UsageError
@@ -29,14 +30,14 @@ SAID = {
 }
 
 
-@router.get("/goldens/{name:path}/v{number:int}")
+@router.get("/goldens/{name:path}/v" + NUMBER)
 def show_version(request: Request, service: ServiceDependency, caller: Reader, name: str, number: int) -> Response:
     """What the version holds, how it differs from what is approved, and the forms to decide."""
     version = visible_version(service.ledger, caller, name, number)
     return _page(request, service, caller, version)
 
 
-@router.post("/goldens/{name:path}/v{number:int}")
+@router.post("/goldens/{name:path}/v" + NUMBER)
 def decide(
     request: Request,
     service: ServiceDependency,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, false, func, select
 
 from gradassay.api.database.database import Database
 from gradassay.api.database.tables import RunRow
+from gradassay.api.database.text import is_text
 from gradassay.api.web.queries.project import within
 from gradassay.api.web.queries.verdicts import verdicts
 from gradassay.api.web.views.matrix import Newest
@@ -41,6 +42,8 @@ class Narrowing:
             (RunRow.framework, self.framework),
             (RunRow.framework_version, self.version),
         )
+        if not is_text(self.problem, self.dtype, self.framework, self.version):
+            return (false(),)
         return (within(RunRow.project, project), *(column == value for column, value in pairs if value))
 
 

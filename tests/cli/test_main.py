@@ -136,7 +136,11 @@ def test_an_interrupt_exits_130(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.safetensors"
     os.mkfifo(pipe)
     process = subprocess.Popen(
-        [sys.executable, "-m", "gradassay.cli.main", "diff", pipe, pipe], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "gradassay.cli.main", "diff", pipe, pipe],
+        stderr=subprocess.PIPE,
+        text=True,
+        # Tests that run in the background of a shell ignore interrupts, and what they start would as well.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     writer = os.open(pipe, os.O_WRONLY)
     process.send_signal(signal.SIGINT)

@@ -292,6 +292,8 @@ All of it took {seconds:.0f} s. Where to look next:
 
   {folder}/{BROKEN.replace("==", "-")}.html, {folder}/{BROKEN_MEGATRON.replace("==", "-")}.html
       the reports as pages: weights by rank and micro step, every parameter
+  {gradassay} serve --folder {folder}
+      the dashboard over the same goldens and records, with a link that signs in
   {gradassay} --store {folder} diff golden:{name} {folder}/records
       all records of this demo against the approved golden, explained together
   {gradassay} --store {folder} golden show {name}

@@ -31,7 +31,7 @@ gate: $(READY)
 demo: gate  ## the whole loop on real runs: a golden, DeepSpeed and Megatron-FSDP before and after their fixes
 	$(BIN)/gradassay demo
 
-packages:  ## Postgres and Chromium from Debian, where they are missing; the tests start them
+packages:  ## Postgres, Chromium, curl, jq and openssl from Debian, where they are missing; tests start them
 	sh ci/packages.sh
 
 test: packages gate  ## all tests but those marked slow

@@ -33,7 +33,6 @@ def block(language: str, after: str) -> str:
     return re.findall(rf"```{language}\n(.*?)```", DOCUMENT.split(after, 1)[1], re.DOTALL)[0]
 
 
-@pytest.mark.skipif(not all(map(shutil.which, ("curl", "jq", "openssl"))), reason="needs curl, jq and openssl")
 def test_the_commands_with_curl_end_with_the_exit_code(service: Service, files: Files, tmp_path: Path) -> None:
     version = service.parts.ledger.propose(files.golden, who="ada", project="default")
     service.parts.ledger.decide(version.name, 1, Decision.APPROVE, who="ada", why="measured")

@@ -130,9 +130,8 @@ class Assays:
             if answered:
                 continue
             left = _left(until)
-            if left == 0 or self.stopping.is_set():
+            if left == 0 or self.stopping.wait(pause if left is None else min(pause, left)):
                 return None
-            time.sleep(pause if left is None else min(pause, left))
             pause = min(2 * pause, LONGEST_PAUSE_S)
         return known.chosen(question.choice)
 

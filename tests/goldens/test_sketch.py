@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradassay.goldens import kernel
+from gradassay.goldens.kernel import elements
 from gradassay.goldens.sketch import measure, measure_runs, segment_elements, sketch, sketch_runs
 
 VECTORS = json.loads((Path(__file__).parent / "data" / "sketch-vectors.json").read_text())
@@ -29,7 +29,7 @@ def bfloat16_bits(values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("number", VECTORS["mix"])
 def test_mix(number: str) -> None:
-    assert int(kernel.mix(np.uint64(int(number)))) == int(VECTORS["mix"][number], 16)
+    assert int(elements.mix(np.uint64(int(number)))) == int(VECTORS["mix"][number], 16)
 
 
 @pytest.mark.parametrize("case", VECTORS["cases"], ids=lambda case: "x".join(map(str, case["shape"])))

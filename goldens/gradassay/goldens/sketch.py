@@ -80,9 +80,9 @@ def add_runs(
     if total <= BUCKETS:
         _add_elements(values, runs, sketched, totals[0])
         return
-    from gradassay.goldens import kernel
+    from gradassay.goldens.kernel.segments import add
 
-    kernel.add(values, runs, total, sketched.reshape(SEGMENTS, ROW), totals, squares)
+    add(values, runs, total, sketched.reshape(SEGMENTS, ROW), totals, squares)
 
 
 def segment_elements(total: int) -> NDArray[np.int64]:

@@ -30,5 +30,6 @@ def numbered(pieces: Sequence[Piece], parameters: tuple[Parameter, ...], exchang
     found = []
     for piece in pieces:
         known = order.get(places.get(piece.name, -1), [])
-        found.append(replace(piece, replica=known.index(piece.replica) if piece.replica in known else 0))
+        number = known.index(piece.replica) if piece.replica in known else 0
+        found.append(replace(piece, replica=number, alone=len(known) == 1))
     return found

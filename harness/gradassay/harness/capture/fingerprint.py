@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gradassay.goldens.prefetch import prefetch
+from gradassay.goldens.kernel.prefetch import prefetch
 
 _LANES = 8
 # Cache lines between what is read and what is asked of memory meanwhile.

@@ -21,7 +21,7 @@ from gradassay.harness.capture.piece import Piece
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """A piece on the CPU. index: the parameter's place in the problem's order. values: float32, float64 or, as uint16,
-    bits of bfloat16; None where there is no gradient.
+    bits of bfloat16; None where there is no gradient. alone: known to be the only copy.
     """
 
     index: int
@@ -29,10 +29,13 @@ class Held:
     replica: int
     runs: NDArray[np.int64]
     values: NDArray[np.generic] | None
+    alone: bool = False
 
     def digest(self) -> int:
-        """A number of the piece's place and bytes: checksums, since copies differ by accident and not on purpose."""
-        content = 0 if self.values is None else fingerprint(self.values)
+        """A number of the piece's place and, where it has to be told from another copy, its bytes: checksums, since copies
+        differ by accident and not on purpose.
+        """
+        content = 0 if self.values is None or self.alone else fingerprint(self.values)
         return content ^ zlib.crc32(np.ascontiguousarray(self.runs).data)
 
     def measure(self) -> Measurement | None:
@@ -84,7 +87,16 @@ def held(pieces: list[Piece], parameters: tuple[Parameter, ...], places: Mapping
                 parameter=piece.name,
             )
         values = None if piece.values is None else as_array(piece.values)
-        found.append(Held(index=index, total=total, replica=piece.replica, runs=piece.runs, values=values))
+        found.append(
+            Held(
+                index=index,
+                total=total,
+                replica=piece.replica,
+                runs=piece.runs,
+                values=values,
+                alone=piece.alone,
+            )
+        )
     return found
 
 

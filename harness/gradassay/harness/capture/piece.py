@@ -20,12 +20,14 @@ class Piece:
     runs: [n, 2] int64, first global element index and length of every stretch, in the flattened unsharded parameter.
     replica: number of the copy that this belongs to, from 0. All pieces of one parameter and replica, over all
     ranks, must cover every element exactly once; replica 0 is what the record keeps, the others are compared with it.
+    alone: known to be the only copy.
     """
 
     name: str
     values: Tensor | None
     runs: NDArray[np.int64]
     replica: int = 0
+    alone: bool = False
 
 
 def whole(name: str, gradient: Tensor | None, *, numel: int, replica: int = 0) -> Piece:

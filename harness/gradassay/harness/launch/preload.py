@@ -37,7 +37,7 @@ def preload(modules: Sequence[str]) -> None:
 def _load_kernels() -> None:
     from numba import types
 
-    from gradassay.goldens.kernel import add_segments
+    from gradassay.goldens.kernel.segments import add_segments
     from gradassay.harness.capture.fingerprint import mixed
 
     mixed.compile((types.Array(types.uint64, 1, "C"),))

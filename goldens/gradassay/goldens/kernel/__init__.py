@@ -1,0 +1,1 @@
+"""The CPU kernel of sketch spec v1: one pass over memory."""

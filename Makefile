@@ -47,7 +47,7 @@ zoo-test: zoo  ## every test on real releases of frameworks
 check: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy -p gradassay.goldens -p gradassay.harness -p gradassay.cli -p gradassay.api
+	$(BIN)/mypy -p gradassay.goldens -p gradassay.harness -p gradassay.client -p gradassay.cli -p gradassay.testing -p gradassay.api
 	$(BIN)/lint-imports
 
 matrix: $(READY)  ## every reference strategy in every layout against its golden, as docs/matrix-results.md

@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from gradassay.cli.main import app
-from gradassay.cli.service.settings import ClientSettings
+from gradassay.client.settings import ClientSettings
 from gradassay.goldens.errors import Exit
 from gradassay.goldens.settings import Settings
 

@@ -130,8 +130,8 @@ def _store() -> Check:
 
 
 def _service(url: str) -> Check:
-    from gradassay.cli.service.client import ServiceClient
-    from gradassay.cli.service.settings import ClientSettings
+    from gradassay.client.client import ServiceClient
+    from gradassay.client.settings import ClientSettings
 
     try:
         token = ClientSettings.load().token.get_secret_value()

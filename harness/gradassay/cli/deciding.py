@@ -46,7 +46,7 @@ def approve(
             raise UsageError(
                 "--who cannot be chosen on a service", hint="the token in GRADASSAY_TOKEN says who decides"
             )
-        from gradassay.cli.service import store as service
+        from gradassay.client import store as service
 
         with configured_service(session) as client:
             entry = service.approve(client, wanted, number, channel=channel, why=reason, expected=expected)
@@ -85,7 +85,7 @@ def reject(
             "a store keeps approvals only: what nobody approves is never compared with",
             hint="rejections are kept by the service: name it by --url or GRADASSAY_URL",
         )
-    from gradassay.cli.service import store as service
+    from gradassay.client import store as service
 
     with configured_service(session) as client:
         entry = service.reject(client, wanted, number, channel=channel, why=reason, expected=expected)
@@ -110,7 +110,7 @@ def undo(
             "a store has no decisions to undo",
             hint="approve the version that should count, or name the service by --url or GRADASSAY_URL",
         )
-    from gradassay.cli.service import store as service
+    from gradassay.client import store as service
 
     with configured_service(session) as client:
         undone = service.undo(client, entry, why=reason)

@@ -55,7 +55,7 @@ def list_goldens(
 def _listed(session: Session, name: str | None) -> tuple[str, list[tuple[GoldenVersion, str]]]:
     """Where the versions are, and each with what became of it, which only a service knows."""
     if session.remote:
-        from gradassay.cli.service.store import ServiceStore
+        from gradassay.client.store import ServiceStore
 
         with configured_service(session) as client:
             service = ServiceStore(client)

@@ -21,8 +21,8 @@ def ledger(
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many entries, the newest.")] = LIMIT,
 ) -> None:
     """List decisions that were made on the service, newest first: what was proposed, approved, rejected, accepted, undone."""
-    from gradassay.cli.service.pages import every
     from gradassay.cli.tables import table
+    from gradassay.client.pages import every
 
     session = session_of(context)
     with configured_service(session) as client:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from gradassay.cli.service.client import segment
+from gradassay.client.client import segment
 from gradassay.goldens.container import digest_of_file
 from gradassay.goldens.errors import Forbidden, GradassayError, Unauthorised, Unreachable, UsageError
 from gradassay.goldens.golden import read_golden
@@ -17,7 +17,7 @@ from gradassay.goldens.record import read_record
 from gradassay.goldens.reference import resolve
 
 if TYPE_CHECKING:
-    from gradassay.cli.service.client import ServiceClient
+    from gradassay.client.client import ServiceClient
 
 HOPELESS = (Unauthorised, Forbidden, Unreachable)
 """Failures that the next file would meet as well."""

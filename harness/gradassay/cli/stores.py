@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from gradassay.cli.service.client import ServiceClient
+    from gradassay.client.client import ServiceClient
     from gradassay.goldens.reference import Referred
     from gradassay.goldens.store.approval import Approval
     from gradassay.goldens.store.protocol import GoldenVersion, StoredRecord
@@ -48,7 +48,7 @@ class Keeper(Protocol):
 def configured_store(session: Session) -> Keeper:
     """The service where a URL is set, else the store of --store or GRADASSAY_STORE; opened when first used."""
     if session.remote:
-        from gradassay.cli.service.store import ServiceStore
+        from gradassay.client.store import ServiceStore
 
         return ServiceStore(configured_service(session))
     from gradassay.goldens.store.open import open_store
@@ -60,8 +60,8 @@ def configured_service(session: Session) -> ServiceClient:
     """The service of --url or GRADASSAY_URL; raises UsageError where none is set."""
     if not session.url:
         raise UsageError("this needs a service", hint="name it by --url or GRADASSAY_URL, as in http://127.0.0.1:8321")
-    from gradassay.cli.service.client import ServiceClient
-    from gradassay.cli.service.settings import ClientSettings
+    from gradassay.client.client import ServiceClient
+    from gradassay.client.settings import ClientSettings
 
     settings = ClientSettings.load()
     return ServiceClient(

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gradassay.cli.service.client import segment
+from gradassay.client.client import segment
 from gradassay.goldens.assay.result import EXITS, GRAVEST_FIRST
 from gradassay.goldens.errors import Exit, GradassayError, Unreachable
 from gradassay.goldens.report.printable import printable
 
 if TYPE_CHECKING:
-    from gradassay.cli.service.client import ServiceClient
     from gradassay.cli.session import Session
+    from gradassay.client.client import ServiceClient
 
 POLL_S = 30.0
 """How long one request waits for an assay; below what proxies cut off."""

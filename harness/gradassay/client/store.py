@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gradassay.cli.service.client import ServiceClient, segment
-from gradassay.cli.service.pages import every
+from gradassay.client.client import ServiceClient, segment
+from gradassay.client.pages import every
 from gradassay.goldens.container import digest_of_file
 from gradassay.goldens.errors import InvalidFile, NotFound, ServiceError, StoreError
 from gradassay.goldens.golden import read_golden

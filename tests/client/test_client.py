@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gradassay.cli.service.client import ServiceClient, segment
+from gradassay.client.client import ServiceClient, segment
 from gradassay.goldens.errors import (
     KINDS,
     Conflict,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gradassay.cli.service.client import ServiceClient
+    from gradassay.client.client import ServiceClient
 
 
 def every(client: ServiceClient, path: str, *, most: int | None = None, **filters: str | None) -> Iterator[Any]:

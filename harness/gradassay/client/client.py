@@ -14,8 +14,8 @@ import httpx2
 import stamina
 import stamina.instrumentation
 
-from gradassay.cli.service.patience import PASSING, Patience, Unanswered
-from gradassay.cli.service.problems import error_of
+from gradassay.client.patience import PASSING, Patience, Unanswered
+from gradassay.client.problems import error_of
 from gradassay.goldens.errors import InvalidFile, ServiceError, Unauthorised, UsageError
 
 if TYPE_CHECKING:

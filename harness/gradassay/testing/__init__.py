@@ -1,0 +1,1 @@
+"""Cells as tests: the pytest plugin, and what it is made of."""

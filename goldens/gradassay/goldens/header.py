@@ -140,6 +140,31 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Controls:
+    """What became of faults that were put into reference records when the golden was built.
+
+    tried: how many, of so many kinds, in these layouts. undetected: those whose assay did not diverge. unnamed: those that
+    it detected, but by another law than the one put in, or in other parameters.
+    """
+
+    tried: int
+    kinds: int
+    layouts: tuple[str, ...]
+    undetected: tuple[str, ...] = ()
+    unnamed: tuple[str, ...] = ()
+
+    @property
+    def detected(self) -> float:
+        """The share that was detected."""
+        return 1 - len(self.undetected) / self.tried if self.tried else 0.0
+
+    @property
+    def named(self) -> float:
+        """The share that was named."""
+        return self.detected - len(self.unnamed) / self.tried if self.tried else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SecondStep:
     """What a golden's second basis follows: an update with the gradient of the first `units` units.
 
@@ -166,6 +191,7 @@ class GoldenHeader:
     environment: dict[str, Any] = field(default_factory=dict)
     created: str = ""
     second: SecondStep | None = None
+    controls: Controls | None = None
 
 
 def _adapter(kind: Any) -> Any:

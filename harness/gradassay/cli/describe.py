@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from gradassay.goldens.golden import Golden
+    from gradassay.goldens.header import Controls
     from gradassay.goldens.store.approval import Approval
 
 FIGURES = ("parameters", "elements", "noise q50", "q99.9", "samples", "power")
@@ -52,6 +53,7 @@ def describe_golden(golden: Golden, ref: str, digest: str, approvals: Sequence[A
         "steps": ", ".join(map(str, sorted(golden.bases))),
         "environment": ", ".join(f"{key} {value}" for key, value in header.environment.items()) or "not said",
         "created": header.created or "not said",
+        "faults": _controls(header.controls),
     }
     references = table(
         ("reference", "layout", "record"),
@@ -107,3 +109,13 @@ def _family_rows(golden: Golden) -> Iterator[tuple[str, ...]]:
         )
         factor = numbers.power(power[family]) if family in power else numbers.ABSENT
         yield (family, str(len(sizes)), str(sum(sizes)), *measured, factor)
+
+
+def _controls(controls: Controls | None) -> str:
+    if controls is None:
+        return "not tried: build the golden again"
+    missed = f"; not by its own law: {', '.join(controls.unnamed[:3])}" if controls.unnamed else ""
+    return (
+        f"{controls.tried} put into references ({controls.kinds} kinds; {', '.join(controls.layouts)}): "
+        f"{controls.detected:.1%} detected, {controls.named:.1%} named{missed}"
+    )

@@ -37,6 +37,7 @@ def problem(toy: Any) -> Any:
         units=len(toy.tokens),
         parameters=toy.parameters,
         tokens=lambda unit: toy.tokens[unit],
+        experts=2,
     )
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 
 from gradassay.goldens.assay.compare import assay_record
 from gradassay.goldens.assay.result import Assay, Verdict
 from gradassay.goldens.golden import Golden, read_golden
 from gradassay.goldens.layout import Layout
-from gradassay.goldens.record import read_record
+from gradassay.goldens.record import Record, read_record
 from gradassay.harness.build import build_golden
 from gradassay.harness.cell import Cell
+from gradassay.harness.controls import altered
 from gradassay.harness.faults import Judgement, Site, judge, parse_fault, with_step_before
 from gradassay.harness.launch import Pool, run_cells
 from gradassay.harness.problems import load_problem
@@ -43,6 +45,8 @@ INJECTED = [
     ("fsdp2", "sign:expert"),
     ("fsdp2", "micro-subset:norm"),
     ("ddp", "own-again"),
+    ("ddp", "unreduced"),
+    ("ddp", "permuted"),
     ("fsdp2", "own-again:whole=true"),
     ("fsdp2", "reduced-again:dense"),
     ("fsdp2", "reduced-again:dense:twice=true"),
@@ -54,9 +58,10 @@ INJECTED = [
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """golden: of the first units, with the step before. assays: by (strategy, fault as text)."""
+    """golden: of the first units, with the step before. records, assays: by (strategy, fault as text)."""
 
     golden: Golden
+    records: dict[tuple[str, str], Record]
     assays: dict[tuple[str, str], Assay]
 
     def judge(self, strategy: str, injected: str, *, as_if: str = "") -> Judgement:
@@ -81,11 +86,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
         _cut(whole).write(folder / "golden")
         golden = read_golden(folder / "golden")
         outcomes = run_cells([*healthy, *faulty], folder, pool)
-    assays = {
-        (outcome.cell.strategy, outcome.cell.fault): assay_record(read_record(outcome.require()), golden)
-        for outcome in outcomes
+    records = {
+        (outcome.cell.strategy, outcome.cell.fault): read_record(outcome.require()) for outcome in outcomes
     }
-    return Runs(golden=golden, assays=assays)
+    assays = {key: assay_record(record, golden) for key, record in records.items()}
+    return Runs(golden=golden, records=records, assays=assays)
 
 
 def _cut(golden: Golden) -> Golden:
@@ -141,3 +146,21 @@ def test_another_fault_is_not_taken_for_it(runs: Runs, strategy: str, injected: 
     judgement = runs.judge(strategy, injected, as_if=as_if)
     assert judgement.complaints
     assert not judgement.named
+
+
+@pytest.mark.parametrize("fault", [fault for strategy, fault in INJECTED if strategy == "ddp"])
+def test_arithmetic_on_an_honest_record_gives_what_a_broken_step_does(runs: Runs, fault: str):
+    """Both sides round on their own, so that they are as far apart as two honest runs."""
+    site = Site(problem=load_problem(PROBLEM), layout=LAYOUT)
+    broken = runs.records["ddp", fault].captures["reduced.1"]
+    made = altered(runs.records["ddp", ""], parse_fault(fault), site, runs.golden).captures["reduced.1"]
+    size = np.linalg.norm(runs.records["ddp", ""].captures["reduced.1"].sketch, axis=1)
+    assert (np.linalg.norm(made.sketch - broken.sketch, axis=1) <= 1e-5 * size).all()
+    assert np.allclose(made.norm2, broken.norm2, rtol=0.3)
+    assert made.present.tolist() == broken.present.tolist()
+    assert (made.rank_sketch is None) == (broken.rank_sketch is None)
+    if made.rank_sketch is not None and broken.rank_sketch is not None:
+        differing = broken.rank_sketch.any(axis=(0, 2))
+        assert differing.any()
+        apart = np.linalg.norm(made.rank_sketch - broken.rank_sketch, axis=2)[:, differing]
+        assert (apart <= 1e-5 * LAYOUT.dp * size[differing]).all()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradassay.goldens.assay.mutations import mutation_score
 from gradassay.goldens.assay.truth import assay_truth
 from gradassay.goldens.golden import Golden
+from gradassay.goldens.header import Controls
 
 
 def golden_facts(golden: Golden) -> dict[str, Any]:
@@ -38,11 +38,26 @@ def golden_facts(golden: Golden) -> dict[str, Any]:
         "power": {
             family: value if math.isfinite(value) else None for family, value in assay_truth(golden).power.items()
         },
-        "mutations": mutation_score(golden).to_json(),
+        "controls": _controls(header.controls),
         "references": [
             {"strategy": reference.strategy, "layout": str(reference.layout), "record": reference.record}
             for reference in header.references
         ],
         "environment": header.environment,
         "created": header.created,
+    }
+
+
+def _controls(controls: Controls | None) -> dict[str, Any] | None:
+    """None where the golden says nothing of them: it was built by a release that did not try."""
+    if controls is None:
+        return None
+    return {
+        "tried": controls.tried,
+        "kinds": controls.kinds,
+        "layouts": list(controls.layouts),
+        "detected": controls.detected,
+        "named": controls.named,
+        "undetected": list(controls.undetected),
+        "unnamed": list(controls.unnamed),
     }

@@ -16,13 +16,16 @@ from gradassay.harness.build.basis import Following
 from gradassay.harness.build.checks import (
     check_assays,
     check_basis,
+    check_controls,
     check_distances,
     check_excess,
     check_families,
     check_reference,
 )
 from gradassay.harness.build.noise import SECOND, distances, noise_floors
+from gradassay.harness.controls import control_score
 from gradassay.harness.problems.protocol import Problem
+from gradassay.harness.progress import Progress, Silent
 
 LEAST_REFERENCES = 2
 
@@ -50,6 +53,7 @@ def assemble(
     references: Mapping[str, Referred],
     *,
     second: Second | None = None,
+    progress: Progress | None = None,
 ) -> Golden:
     """The golden of a problem in a dtype profile; references: records by a name for messages.
 
@@ -79,7 +83,9 @@ def assemble(
         golden = _with_second(golden, second, records)
     check_families(golden.header)
     check_assays(golden, records)
-    return golden
+    controls = control_score(golden, records, problem, progress=progress or Silent())
+    check_controls(controls)
+    return replace(golden, header=replace(golden.header, controls=controls))
 
 
 def _with_second(golden: Golden, second: Second, records: Mapping[str, Record]) -> Golden:

@@ -11,7 +11,7 @@ from gradassay.goldens.assay.noise import LEAST_POWER
 from gradassay.goldens.assay.result import Verdict
 from gradassay.goldens.errors import GoldenRefused
 from gradassay.goldens.golden import Basis, Golden
-from gradassay.goldens.header import GoldenHeader, Parameter
+from gradassay.goldens.header import Controls, GoldenHeader, Parameter
 from gradassay.goldens.record import Record
 from gradassay.harness.build.noise import STAGE, Distances, noise_floors
 
@@ -25,6 +25,7 @@ LARGEST_CONDITION = 100.0
 LARGEST_EXCESS = 3.0
 """How many times worse than all others one reference may round; of those of the package none reaches 2."""
 
+_SHOWN = 4
 # Relative errors below this are those of the float64 arithmetic that measures them.
 _GRAIN = 1e-15
 
@@ -143,6 +144,17 @@ def check_excess(samples: Mapping[str, Distances]) -> None:
                         family=family,
                         error=value,
                     )
+
+
+def check_controls(controls: Controls) -> None:
+    """Refuses a golden that would let a fault pass."""
+    if controls.undetected:
+        raise GoldenRefused(
+            f"{len(controls.undetected)} of {controls.tried} faults that were put into its references would not be seen: "
+            f"{', '.join(controls.undetected[:_SHOWN])}",
+            hint="use more tokens a unit, units with data of their own, or a wider dtype",
+            undetected=list(controls.undetected),
+        )
 
 
 def check_assays(golden: Golden, records: Mapping[str, Record]) -> None:

@@ -64,7 +64,7 @@ def build_golden(
             second = Second(basis=read_basis([outcomes[part.out].require() for part in later]), following=following)
     _check_outcomes([outcomes[run.out] for run in runs])
     referred = {str(run.cell): Referred(record=read_record(run.out), digest=digest_of_file(run.out)) for run in runs}
-    return assemble(load_problem(problem), DTYPES[dtype], basis, referred, second=second)
+    return assemble(load_problem(problem), DTYPES[dtype], basis, referred, second=second, progress=progress)
 
 
 def _going_on(cell: Cell, following: Following) -> Cell:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from gradassay.goldens.assay.result import Pattern
+from gradassay.goldens.errors import UsageError
 from gradassay.goldens.golden import Basis
 from gradassay.harness.faults.fault import Expected, InjectableFault
 from gradassay.harness.faults.setting import Readers, below, formula, listed, numbers, spellings, value
@@ -33,38 +34,38 @@ class RankDisagreement(InjectableFault):
     def check(self, site: Site) -> None:
         """Also refuses where every parameter has one holder, and ranks that there are not."""
         InjectableFault.check(self, site)
-        if not self._shared(site) or value(self.scale, site.layout) == 1:
+        if not self.shared(site) or value(self.scale, site.layout) == 1:
             raise self.useless(site)
-        below(self._chosen(site), site.layout.dp, "dp")
+        below(self.chosen(site), site.layout.dp, "dp")
 
     def expected(self, site: Site) -> tuple[Expected, ...]:
         """A factor on the owners that disagree."""
-        owners = listed(self._chosen(site)).replace("+", ",")
+        owners = listed(self.chosen(site)).replace("+", ",")
         return (
             Expected(
                 pattern=self.pattern,
                 formulas=tuple(
                     f"{scale} if owner in {{{owners}}} else 1" for scale in spellings(self.scale, site.layout)
                 ),
-                parameters=self._shared(site),
+                parameters=self.shared(site),
                 reports=self.reports(),
             ),
         )
 
     def effects(self, site: Site, basis: Basis) -> dict[str, float]:
         """Those that several ranks hold, one of the chosen among them."""
-        shared, places = self._shared(site), {rank % site.layout.ep for rank in self._chosen(site)}
+        shared, places = self.shared(site), {rank % site.layout.ep for rank in self.chosen(site)}
         each = site.problem.experts // site.layout.ep
-        away = {p.name for p in self.covered(site) if site.spread(p.family) and _number(p.name) // each not in places}
+        away = {p.name for p in self.covered(site) if site.spread(p.family) and number_of(p.name) // each not in places}
         every = InjectableFault.effects(self, site, basis)
         return {name: size for name, size in every.items() if name in shared and name not in away}
 
     def interference(self, site: Site) -> Interference:
         """A factor on the pieces of the chosen ranks."""
-        shared, factor = self._shared(site), value(self.scale, site.layout)
+        shared, factor = self.shared(site), value(self.scale, site.layout)
 
         def pieces(found: list[Piece]) -> list[Piece]:
-            if site.rank not in self._chosen(site):
+            if site.rank not in self.chosen(site):
                 return found
             return [
                 replace(piece, values=piece.values * factor)
@@ -75,12 +76,12 @@ class RankDisagreement(InjectableFault):
 
         return Interference(pieces=pieces)
 
-    def _chosen(self, site: Site) -> tuple[int, ...]:
+    def chosen(self, site: Site) -> tuple[int, ...]:
         dp, replicate = site.layout.dp, site.layout.replicate
         size = dp // replicate if replicate > 1 else 1
         return self.ranks or tuple(range(dp - size, dp))
 
-    def _shared(self, site: Site) -> frozenset[str]:
+    def shared(self, site: Site) -> frozenset[str]:
         """Names of the covered parameters that several ranks hold."""
         layout = site.layout
         holders = {
@@ -90,6 +91,9 @@ class RankDisagreement(InjectableFault):
         return frozenset(name for name, count in holders.items() if count > 1)
 
 
-def _number(name: str) -> int:
-    """The number of an expert in a canonical name such as `layers.0.moe.experts.7.up.weight`."""
-    return int(name.partition("experts.")[2].partition(".")[0])
+def number_of(name: str) -> int:
+    """The number of an expert in a canonical name such as `layers.0.moe.experts.7.up.weight`; UsageError for another name."""
+    number = name.partition("experts.")[2].partition(".")[0]
+    if not number.isdecimal():
+        raise UsageError(f"{name} says no expert's number", hint="name experts as in layers.0.moe.experts.7.up.weight")
+    return int(number)

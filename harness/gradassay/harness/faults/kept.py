@@ -71,14 +71,14 @@ class Kept(InjectableFault):
     def check(self, site: Site) -> None:
         """Also refuses where groups are everybody, or ranks again."""
         InjectableFault.check(self, site)
-        for group in self._families(site):
+        for group in self.families(site):
             members = len(members_of(site, group, 0))
             if members == site.layout.dp or (group != "rank" and members == 1):
                 raise self.useless(site)
 
     def expected(self, site: Site) -> tuple[Expected, ...]:
         """One law for each kind of group; a public report is of one."""
-        families = self._families(site)
+        families = self.families(site)
         return tuple(
             Expected(
                 pattern=self.pattern,
@@ -108,14 +108,14 @@ class Kept(InjectableFault):
 
         def pieces(found: list[Piece]) -> list[Piece]:
             own: dict[str, Tensor] = {}
-            for group, members in self._families(site).items():
+            for group, members in self.families(site).items():
                 factor = value(self.scale(site, group), site.layout) / site.layout.dp
                 own |= {name: total * factor for name, total in _added(site, group, members, kept).items()}
             return [_with(piece, own[piece.name]) if piece.name in own else piece for piece in found]
 
         return Interference(gradient=gradient, pieces=pieces)
 
-    def _families(self, site: Site) -> dict[str, list[Parameter]]:
+    def families(self, site: Site) -> dict[str, list[Parameter]]:
         """The covered parameters by the kind of group that an owner keeps."""
         groups: dict[str, list[Parameter]] = defaultdict(list)
         for parameter in self.covered(site):

@@ -32,12 +32,12 @@ class Permuted(InjectableFault):
     def check(self, site: Site) -> None:
         """Also refuses families without such a pair."""
         InjectableFault.check(self, site)
-        if not self._sources(site):
+        if not self.sources(site):
             raise self.useless(site)
 
     def expected(self, site: Site) -> tuple[Expected, ...]:
         """Who has whose gradient."""
-        sources = self._sources(site)
+        sources = self.sources(site)
         pairs = [f"{p.name} <- {sources[p.name].name}" for p in site.problem.parameters if p.name in sources]
         more = f" and {len(pairs) - _SHOWN} more" if len(pairs) > _SHOWN else ""
         return (
@@ -51,12 +51,12 @@ class Permuted(InjectableFault):
 
     def effects(self, site: Site, basis: Basis) -> dict[str, float]:
         """Those that changed places."""
-        sources = self._sources(site)
+        sources = self.sources(site)
         return {name: size for name, size in InjectableFault.effects(self, site, basis).items() if name in sources}
 
     def interference(self, site: Site) -> Interference:
         """Every local gradient is another parameter's."""
-        sources = self._sources(site)
+        sources = self.sources(site)
         parameters = tuple(sources.values())
 
         def change(shadow: Shadow, micro: int) -> dict[str, Tensor]:
@@ -65,7 +65,7 @@ class Permuted(InjectableFault):
 
         return corrected(site, change, replacing=True)
 
-    def _sources(self, site: Site) -> dict[str, Parameter]:
+    def sources(self, site: Site) -> dict[str, Parameter]:
         """Whose gradient each parameter gets; an odd one out keeps its own. Experts stay among experts."""
         alike: dict[tuple[bool, tuple[int, ...]], list[Parameter]] = defaultdict(list)
         for parameter in self.covered(site):

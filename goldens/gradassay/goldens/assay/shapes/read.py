@@ -18,6 +18,7 @@ from gradassay.goldens.layout import Layout
 _DEVIATIONS = 5.0
 _LEAST_UNCERTAIN = 1e-6
 _NEAREST = 4
+_NEARLY_NOTHING = 0.01
 
 
 def read_shapes(
@@ -52,9 +53,10 @@ def _two_levels(
         rest, rest_uncertain = _mean(levels[others], uncertain[others])
         if abs(level) <= level_uncertain:
             continue
-        if abs(rest) <= rest_uncertain:
+        # Rounding moves levels by more than their standard errors say; whether nothing fits is decided by the fit.
+        if abs(rest) <= max(rest_uncertain, _NEARLY_NOTHING * abs(level)):
             yield Subset(members, of_ranks, name=name)
-        elif len(members) * 2 <= len(levels):
+        if abs(rest) > rest_uncertain and len(members) * 2 <= len(levels):
             within = level_uncertain / abs(level) + rest_uncertain / abs(rest)
             for scale in _ratios(abs(level / rest), setting, relative_tolerance=within):
                 yield Subset(members, of_ranks, ratio=scale, negative=level / rest < 0, name=name)

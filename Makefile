@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export GRADASSAY_ZOO ?= $(CURDIR)/.zoo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup zoo gate demo packages test check matrix faults public-faults openapi vendor screenshots slow-test zoo-test clean
+.PHONY: help setup zoo gate demo packages test check matrix faults power naming public-faults openapi vendor screenshots docs slow-test triton-test zoo-test clean
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -35,11 +35,15 @@ packages:  ## Postgres, Chromium, curl, jq and openssl from Debian, where they a
 	sh ci/packages.sh
 
 test: packages gate  ## all tests but those marked slow
-	$(BIN)/pytest -m "not slow and not dist and not frameworks" --numprocesses 2
-	$(BIN)/pytest -m "not slow and (dist or frameworks)"
+	$(BIN)/pytest -m "not slow and not dist and not frameworks and not wheel and not triton" --numprocesses 2
+	$(BIN)/pytest -m "not slow and (dist or frameworks or wheel)"
+	$(BIN)/pytest -m "triton and not slow"
 
 slow-test: packages gate  ## the tests that take minutes, of no further release
-	$(BIN)/pytest -m "slow and not frameworks"
+	$(BIN)/pytest -m "slow and not frameworks and not triton"
+
+triton-test: gate  ## the kernels of GPUs, in Triton's interpreter
+	$(BIN)/pytest -m triton
 
 zoo-test: zoo  ## every test on real releases of frameworks
 	$(BIN)/pytest -m frameworks
@@ -47,7 +51,7 @@ zoo-test: zoo  ## every test on real releases of frameworks
 check: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy -p gradassay.goldens -p gradassay.harness -p gradassay.client -p gradassay.cli -p gradassay.testing -p gradassay.api
+	$(BIN)/mypy -p gradassay.goldens -p gradassay.harness -p gradassay.client -p gradassay.forges -p gradassay.cli -p gradassay.testing -p gradassay.api
 	$(BIN)/lint-imports
 
 matrix: $(READY)  ## every reference strategy in every layout against its golden, as docs/matrix-results.md
@@ -55,6 +59,13 @@ matrix: $(READY)  ## every reference strategy in every layout against its golden
 
 faults: gate  ## every injectable fault on every strategy, as docs/injected-faults.md
 	$(BIN)/python ci/faults_table.py
+
+power: $(READY)  ## the smallest errors that goldens and published checks show, as docs/power.md
+	$(BIN)/python ci/power_report.py
+
+naming: $(READY)  ## how often laws are named right, tied or wrong in layouts drawn at random, as docs/naming.md; hard units, as docs/conditioning.md
+	PYTHONPATH=tests $(BIN)/python ci/naming_report.py
+	PYTHONPATH=tests $(BIN)/python ci/conditioning_report.py
 
 public-faults: zoo  ## every public report, run for real or injected, as docs/faults.md
 	$(BIN)/python ci/public_faults.py
@@ -67,6 +78,9 @@ vendor:  ## rebuild the scripts of others that the dashboard serves, from npm
 
 screenshots: packages $(READY)  ## pictures of every page of the dashboard, in build/screenshots
 	PYTHONPATH=tests $(BIN)/python ci/screenshots.py
+
+docs: $(READY)  ## the pages of docs/ as a site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## remove what make has built
 	rm -rf $(VENV) .zoo ci/vendor/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -17,6 +17,7 @@ from builders import Toy
 from gradassay.goldens.golden import Golden
 from gradassay.goldens.record import Record
 from services.postgres import postgres_server, postgres_url  # noqa: F401  (fixtures, for tests of every room)
+from wheelhouse import bare, everything, training, wheel  # noqa: F401
 
 
 @pytest.fixture(scope="session")

@@ -60,8 +60,10 @@ class Service:
 
 
 @contextmanager
-def serving(folder: Path, *, uploads: Path, **settings: Any) -> Iterator[Service]:
-    """The service on a free port of this machine; settings: what differs from a `dir:` store and SQLite in `folder`."""
+def serving(folder: Path, *, uploads: Path, on_port: int = 0, **settings: Any) -> Iterator[Service]:
+    """The service on this machine, on a free port by default; settings: what differs from a `dir:` store and SQLite in
+    `folder`.
+    """
     chosen = {
         "store": f"dir:{folder}/store",
         "database_url": f"sqlite:///{folder}/service.db",
@@ -73,7 +75,7 @@ def serving(folder: Path, *, uploads: Path, **settings: Any) -> Iterator[Service
     app = create_app(ServiceSettings(**chosen))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
+        listening.bind(("127.0.0.1", on_port))
         listening.listen()
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -22,7 +22,7 @@ from gradassay.goldens.record import Record
 from served import Service
 
 TIMEOUT_S = 600.0
-SETTINGS = ("GRADASSAY_", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
+SETTINGS = ("GRADASSAY_", "COLUMNS", "NO_COLOR", "FORCE_COLOR", "ACTIONS_", "GITHUB_", "GITLAB_", "CI_")
 ZOO = Path(__file__).parents[2] / ".zoo"
 
 
@@ -43,6 +43,7 @@ def gradassay(tmp_path: Path) -> Callable[..., Ran]:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(SETTINGS)}
         own = {
             "GRADASSAY_STORE": f"dir:{tmp_path / 'store'}",
+            "GRADASSAY_SPOOL": str(tmp_path / "spool"),
             "GRADASSAY_ZOO": os.environ.get("GRADASSAY_ZOO", str(ZOO)),
         }
         environment = kept | own | dict(variables or {})
@@ -67,6 +68,7 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captur
     def execute(*arguments: str | Path) -> Ran:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("GRADASSAY_STORE", f"dir:{tmp_path / 'store'}")
+        monkeypatch.setenv("GRADASSAY_SPOOL", str(tmp_path / "spool"))
         monkeypatch.setattr(sys, "argv", ["gradassay", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             run()

@@ -38,6 +38,17 @@ def test_a_stage_that_breaks_leaves_the_terminal_as_it_was() -> None:
         advance("works")
 
 
+def test_a_line_stands_above_the_bars_and_they_go_on() -> None:
+    stream = io.StringIO()
+    bars = Bars(Console(file=stream, force_terminal=True, width=120, color_system=None, markup=False))
+    with bars.stage("references", 2) as advance:
+        advance("ddp")
+        bars.say("[4] waits for process 7")
+        advance("fsdp2")
+    assert "[4] waits for process 7\n" in stream.getvalue()
+    assert "2/2" in stream.getvalue().partition("process 7")[2]
+
+
 def test_lines_come_at_every_quarter() -> None:
     said: list[str] = []
     with Lines(said.append).stage("references", 18) as advance:
@@ -49,6 +60,11 @@ def test_lines_come_at_every_quarter() -> None:
     ]
 
 
-def test_no_bars_without_a_terminal_or_when_quiet() -> None:
-    assert isinstance(Session().progress(), Silent)
-    assert isinstance(Session(quiet=True).progress(), Silent)
+def test_no_bars_without_a_terminal_or_when_quiet_but_what_holds_things_up(capsys: pytest.CaptureFixture[str]) -> None:
+    for session in (Session(), Session(quiet=True)):
+        progress = session.progress()
+        assert isinstance(progress, Silent)
+        with progress.stage("references", 1) as advance:
+            advance("ddp")
+            progress.say(f"quiet={session.quiet}")
+    assert capsys.readouterr() == ("", "quiet=False\n")

@@ -101,14 +101,15 @@ class UnknownFormat(GradassayError):
 
 
 class MissingExtra(GradassayError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed. extra: what brings it; otherwise: another way out, or empty."""
 
     code = "missing-extra"
 
-    def __init__(self, module: str, extra: str) -> None:
+    def __init__(self, module: str, extra: str, *, otherwise: str = "") -> None:
+        install = f"pip install 'gradassay[{extra}]'"
         super().__init__(
             f"this needs {module}, which is not installed",
-            hint=f"pip install 'gradassay[{extra}]'",
+            hint=f"{install}\n{otherwise}" if otherwise else install,
             module=module,
             extra=extra,
         )

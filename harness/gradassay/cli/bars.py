@@ -46,6 +46,10 @@ class Bars:
                 shown.stop()
                 self._shown = None
 
+    def say(self, text: str) -> None:
+        """A line above the bars."""
+        self._console.print(text)
+
     def _start(self) -> RichProgress:
         progress = RichProgress(
             SpinnerColumn(finished_text="✓"),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from gradassay.cli.session import Session
 from gradassay.cli.stores import resolve_reference
-from gradassay.goldens.assay.result import Assay, JointFinding, Side
+from gradassay.goldens.assay.result import Assay, JointFinding
+from gradassay.goldens.comparing import assay_all, record_side
 from gradassay.goldens.errors import UsageError
-from gradassay.goldens.golden import Golden, read_golden
-from gradassay.goldens.record import Record, read_record
+from gradassay.goldens.record import read_record
 from gradassay.goldens.reference import Referred
 from gradassay.goldens.report import Format
 
@@ -37,7 +37,7 @@ def compare_with_itself(
     if not records:
         raise UsageError(f"{text} is a golden: an assay needs a record", hint="write gradassay diff GOLDEN RECORD")
     read = [(read_record(found.path), found.ref) for found in records]
-    return tuple(assay_self(record, stage=stage, step=step, side=_record_side(record, ref)) for record, ref in read)
+    return tuple(assay_self(record, stage=stage, step=step, side=record_side(record, ref)) for record, ref in read)
 
 
 def choose(left: Sequence[Referred], right: Sequence[Referred]) -> tuple[Referred, tuple[Referred, ...]]:
@@ -60,45 +60,6 @@ def choose(left: Sequence[Referred], right: Sequence[Referred]) -> tuple[Referre
             hint="name one of these files instead of the folder",
         )
     return bases[0], tuple(records)
-
-
-def assay_all(
-    base: Referred, candidates: Sequence[Referred], *, stage: str | None = None, step: int | None = None
-) -> tuple[Assay, ...]:
-    """The candidates' records against the golden or record `base`, in their order."""
-    if base.kind == "golden":
-        from gradassay.goldens.assay.compare import assay_record
-
-        golden = read_golden(base.path)
-        a = _golden_side(golden, base.ref)
-        records = [(read_record(found.path), found.ref) for found in candidates]
-        return tuple(
-            assay_record(record, golden, stage=stage, step=step, a=a, b=_record_side(record, ref))
-            for record, ref in records
-        )
-    from gradassay.goldens.assay.records import assay_records
-
-    first = read_record(base.path)
-    a = _record_side(first, base.ref)
-    records = [(read_record(found.path), found.ref) for found in candidates]
-    return tuple(
-        assay_records(
-            first, record, stage=stage or "reduced", step=step or 1, side_a=a, side_b=_record_side(record, ref)
-        )
-        for record, ref in records
-    )
-
-
-def _golden_side(golden: Golden, ref: str) -> Side:
-    return Side(kind="golden", ref=ref, title=golden.name, environment=golden.header.environment)
-
-
-def _record_side(record: Record, ref: str) -> Side:
-    header = record.header
-    framework = " ".join(filter(None, (header.framework.name, header.framework.version)))
-    fault = header.environment.get("fault")
-    title = f"{header.strategy} ({framework})" + (f" with fault {fault}" if fault else "")
-    return Side(kind="record", ref=ref, title=title, environment=header.environment)
 
 
 def joint_findings(assays: Sequence[Assay]) -> tuple[JointFinding, ...]:

@@ -58,7 +58,8 @@ class Demo:
 
     def assay(self, records: Sequence[Referred]) -> tuple[tuple[Assay, ...], tuple[JointFinding, ...]]:
         """The records against the golden, and the laws that hold in all of them."""
-        from gradassay.cli.comparing import assay_all, joint_findings
+        from gradassay.cli.comparing import joint_findings
+        from gradassay.goldens.comparing import assay_all
 
         assert self.golden is not None
         assays = assay_all(self.golden, records)
@@ -92,15 +93,18 @@ def demo(
     ] = Path("gradassay-demo"),
 ) -> None:
     """Build a golden from real runs, catch a real bug of DeepSpeed and one of Megatron-FSDP with it, and name them."""
+    from gradassay.goldens.extras import require
     from gradassay.goldens.store.open import open_store
     from gradassay.harness.launch import Pool
 
     session = session_of(context)
+    require("torch", "mlflow")
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    with Pool() as pool:
+    progress = session.progress(lines=True)
+    with Pool(say=progress.say) as pool:
         store = open_store(f"sqlite:///{(out / 'mlflow.db').absolute()}")
-        shared = Demo(session=session, folder=out, pool=pool, progress=session.progress(lines=True), store=store)
+        shared = Demo(session=session, folder=out, pool=pool, progress=progress, store=store)
         for number, step in enumerate(STEPS, start=1):
             session.emit(f"\n{number}/{len(STEPS)}  {step.title}\n")
             begun = time.monotonic()

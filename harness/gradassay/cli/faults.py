@@ -118,8 +118,9 @@ def inject(
     """Run a step with a fault injected, and assay what comes out against the golden: is it seen, and is it named?"""
     from tempfile import TemporaryDirectory
 
-    from gradassay.cli.comparing import assay_all, write_report
+    from gradassay.cli.comparing import write_report
     from gradassay.cli.golden import one_golden
+    from gradassay.goldens.comparing import assay_all
     from gradassay.goldens.reference import Referred
 
     session = session_of(context)

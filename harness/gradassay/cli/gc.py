@@ -12,7 +12,7 @@ import typer
 
 from gradassay.cli.machine import Folder, person, places
 from gradassay.cli.session import Session, session_of
-from gradassay.goldens.errors import MissingExtra, UsageError
+from gradassay.goldens.errors import UsageError
 
 if TYPE_CHECKING:
     from gradassay.api.database.database import Database
@@ -58,13 +58,10 @@ def gc(
 
 @contextmanager
 def _opened(chosen: dict[str, Any]) -> Iterator[tuple[ServiceSettings, Database, GoldenStore]]:
-    try:
-        from gradassay.api.database.database import Database
-        from gradassay.api.database.migrate import upgrade
-        from gradassay.api.operations.logs import configure_logs
-        from gradassay.api.settings import ServiceSettings
-    except ModuleNotFoundError as error:
-        raise MissingExtra(error.name or "sqlalchemy", "server") from error
+    from gradassay.api.database.database import Database
+    from gradassay.api.database.migrate import upgrade
+    from gradassay.api.operations.logs import configure_logs
+    from gradassay.api.settings import ServiceSettings
     from gradassay.goldens.store.open import open_store
 
     configure_logs()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from gradassay.harness.progress import Advance
+from gradassay.harness.progress import Advance, Silent
 
 QUARTERS = 4
 
@@ -14,7 +14,7 @@ class Lines:
     """A line at every quarter of a stage; satisfies gradassay.harness.progress.Progress."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+        self.say = say
 
     @contextmanager
     def stage(self, title: str, total: int) -> Iterator[Advance]:
@@ -26,6 +26,17 @@ class Lines:
             quarter = done * QUARTERS // total
             done, failed = done + 1, failed + (not ok)
             if done * QUARTERS // total > quarter:
-                self._say(f"{title}: {done} of {total}" + (f", {failed} failed" if failed else ""))
+                self.say(f"{title}: {done} of {total}" + (f", {failed} failed" if failed else ""))
 
         yield advance
+
+
+class Notices(Silent):
+    """No line for work that goes on as it should, only those about what holds it up."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+
+    def say(self, text: str) -> None:
+        """Says it."""
+        self._say(text)

@@ -9,10 +9,27 @@ from typing import Annotated
 
 import typer
 
-from gradassay.cli import demo, diff, doctor, faults, gc, golden, ledger, plan, post, record, serve, token, wait
+from gradassay.cli import (
+    ci,
+    demo,
+    diff,
+    doctor,
+    faults,
+    gc,
+    golden,
+    ledger,
+    plan,
+    post,
+    power,
+    record,
+    serve,
+    token,
+    wait,
+)
 from gradassay.cli.failure import report_bug, report_error
 from gradassay.cli.session import Session
 from gradassay.goldens.errors import GradassayError
+from gradassay.goldens.extras import missing_extra
 
 FLAGS = ("--json", "--quiet", "-q", "--debug")
 VALUED = ("--url", "--store")
@@ -31,8 +48,10 @@ app.add_typer(golden.app, name="golden")
 app.command("diff")(diff.diff)
 app.command("post")(post.post)
 app.command("wait")(wait.wait)
+app.command("ci")(ci.ci)
 app.command("ledger")(ledger.ledger)
 app.command("plan")(plan.plan)
+app.command("power")(power.power)
 app.add_typer(faults.app, name="faults")
 app.command("serve")(serve.serve)
 app.add_typer(token.app, name="token")
@@ -100,6 +119,9 @@ def run() -> None:
         app(arguments, prog_name="gradassay")
     except GradassayError as error:
         sys.exit(report_error(error))
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error)
+        sys.exit(report_error(missing) if missing else report_bug(error, debug="--debug" in arguments))
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except Exception as error:

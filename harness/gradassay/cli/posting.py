@@ -25,12 +25,13 @@ HOPELESS = (Unauthorised, Forbidden, Unreachable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sendable:
-    """A valid file. name: that of a golden, empty for a record."""
+    """A valid file. name: that of a golden, empty for a record. why: the reason that a golden is proposed with."""
 
     path: Path
     kind: Literal["record", "golden"]
     digest: str
     name: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +65,11 @@ class Sent:
         return document
 
 
-def sendable(texts: Sequence[str]) -> tuple[Sendable, ...]:
+def sendable(texts: Sequence[str], *, why: str = "") -> tuple[Sendable, ...]:
     """The records and goldens that these files and folders hold, each content once, every one read and found valid.
 
-    Raises InvalidFile or UnknownFormat for the first that is not, UsageError for a reference that is no file.
+    why: the reason that goldens are proposed with. Raises InvalidFile or UnknownFormat for the first that is not valid,
+    UsageError for a reference that is no file.
     """
     found: dict[str, Sendable] = {}
     for text in texts:
@@ -78,7 +80,8 @@ def sendable(texts: Sequence[str]) -> tuple[Sendable, ...]:
             else:
                 read_record(referred.path)
             digest = digest_of_file(referred.path)
-            found.setdefault(digest, Sendable(path=referred.path, kind=referred.kind, digest=digest, name=name))
+            file = Sendable(path=referred.path, kind=referred.kind, digest=digest, name=name, why=why)
+            found.setdefault(digest, file)
     return tuple(found.values())
 
 
@@ -87,11 +90,11 @@ def _no_store() -> NoReturn:
 
 
 def send_all(
-    client: ServiceClient, files: Sequence[Sendable], *, why: str, jobs: int, done: Callable[[Sent], None]
+    client: ServiceClient, files: Sequence[Sendable], *, jobs: int, done: Callable[[Sent], None]
 ) -> tuple[Sent, ...]:
     """What became of each file, in their order; after a failure that the next one would meet too, none is begun.
 
-    why: reason given for proposed goldens. jobs: how many are on their way at once. done: told as each one ends.
+    jobs: how many are on their way at once. done: told as each one ends, by the thread that sent it.
     """
     hopeless = threading.Event()
 
@@ -99,7 +102,7 @@ def send_all(
         if hopeless.is_set():
             return Sent(file=file)
         try:
-            sent = send(client, file, why=why)
+            sent = send(client, file)
         except GradassayError as error:
             if isinstance(error, HOPELESS):
                 hopeless.set()
@@ -111,13 +114,13 @@ def send_all(
         return tuple(pool.map(one, files))
 
 
-def send(client: ServiceClient, file: Sendable, *, why: str) -> Sent:
+def send(client: ServiceClient, file: Sendable) -> Sent:
     """The run or version that the service made of the file; the same content again gives the same."""
     if file.kind == "record":
         run, created = client.send_file("/runs", file.path, file.digest)
         link = f"{client.url}/runs/{segment(run['id'])}"
         return Sent(file=file, ref=f"run:{run['id']}", id=run["id"], link=link, created=created)
-    version, created = client.send_file(f"/goldens/{segment(file.name)}/versions", file.path, file.digest, why=why)
+    version, created = client.send_file(f"/goldens/{segment(file.name)}/versions", file.path, file.digest, why=file.why)
     number = version["version"]
     link = f"{client.url}/goldens/{segment(file.name)}/v{number}"
     return Sent(file=file, ref=f"golden:{file.name}@v{number}", id=f"v{number}", link=link, created=created)

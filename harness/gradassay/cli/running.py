@@ -36,7 +36,8 @@ def run_cell(session: Session, cell: Cell, out: Path, *, deadline_s: float) -> b
         return rank.rank == 0
     from gradassay.harness.launch import Pool, Task
 
-    with Pool() as pool, session.progress().stage("recording", 1) as advance:
+    progress = session.progress()
+    with Pool(say=progress.say) as pool, progress.stage("recording", 1) as advance:
         (outcome,) = pool.run([Task(cell=cell, out=out, deadline_s=deadline_s)])
         advance(str(cell), ok=outcome.failure is None)
     outcome.require()
@@ -53,5 +54,5 @@ def run_all(cells: Sequence[Cell], folder: Path, progress: Progress, *, deadline
             "a matrix starts ranks of its own, and this process is already a rank of torchrun or srun",
             hint="run the matrix without them, or one cell with them",
         )
-    with Pool() as pool:
+    with Pool(say=progress.say) as pool:
         return run_cells(cells, folder, pool, deadline_s=deadline_s, progress=progress, title=title)

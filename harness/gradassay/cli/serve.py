@@ -8,7 +8,6 @@ import typer
 
 from gradassay.cli.machine import Folder, person, places
 from gradassay.cli.session import Session, session_of
-from gradassay.goldens.errors import MissingExtra
 
 if TYPE_CHECKING:
     from gradassay.api.operations.serving import Serving
@@ -23,11 +22,9 @@ def serve(
     folder: Folder = None,
 ) -> None:
     """Serve the HTTP API and the dashboard until interrupted."""
-    try:
-        from gradassay.api.operations.serving import serve as serve_until_stopped
-        from gradassay.api.settings import ServiceSettings
-    except ModuleNotFoundError as error:
-        raise MissingExtra(error.name or "fastapi", "server") from error
+    from gradassay.api.operations.serving import serve as serve_until_stopped
+    from gradassay.api.settings import ServiceSettings
+
     session = session_of(context)
     settings = ServiceSettings.load(host=host, port=port, **places(context, folder))
     serve_until_stopped(settings, lambda serving: _announce(session, serving))

@@ -63,12 +63,11 @@ class Session:
             print(text, file=sys.stderr, flush=True)
 
     def progress(self, *, lines: bool = False) -> Progress:
-        """Bars on stderr where that is a terminal and --quiet is not given; elsewhere nothing, or with lines a few lines."""
-        from gradassay.cli.lines import Lines
-        from gradassay.harness.progress import Silent
+        """Bars on stderr where that is a terminal and --quiet is not given; elsewhere notices, or with lines a few lines."""
+        from gradassay.cli.lines import Lines, Notices
 
         if self.quiet or not sys.stderr.isatty():
-            return Lines(self.say) if lines else Silent()
+            return Lines(self.say) if lines else Notices(self.say)
         from gradassay.cli.bars import Bars
 
         return Bars(console(sys.stderr))

@@ -2,47 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gradassay.cli.session import Session
 from gradassay.goldens.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from gradassay.client.client import ServiceClient
+    from gradassay.client.spool import Spool
     from gradassay.goldens.reference import Referred
-    from gradassay.goldens.store.approval import Approval
-    from gradassay.goldens.store.protocol import GoldenVersion, StoredRecord
-
-
-class Keeper(Protocol):
-    """What commands ask of a store, and what a service does as well; see gradassay.goldens.store.protocol.GoldenStore."""
-
-    def put_golden(self, path: Path) -> GoldenVersion:
-        """Keeps the golden as the next version of its name."""
-        ...
-
-    def put_record(self, path: Path) -> StoredRecord:
-        """Keeps the record."""
-        ...
-
-    def goldens(self, name: str | None = None) -> Sequence[GoldenVersion]:
-        """All versions, of all names or of one."""
-        ...
-
-    def approvals(self, name: str) -> Sequence[Approval]:
-        """The history of all channels of `name`, oldest first."""
-        ...
-
-    def golden_path(self, name: str, version: int | None = None, *, channel: str = ...) -> Path:
-        """A local file with the given version, or with the one that `channel` points to."""
-        ...
-
-    def record_path(self, reference: str) -> Path:
-        """A local file with the record of this id or digest."""
-        ...
+    from gradassay.goldens.store.keeper import Keeper
 
 
 def configured_store(session: Session) -> Keeper:
@@ -67,6 +38,14 @@ def configured_service(session: Session) -> ServiceClient:
     return ServiceClient(
         session.url, token=settings.token.get_secret_value(), retry_s=settings.retry_s, say=session.say
     )
+
+
+def configured_spool(client: ServiceClient) -> Spool:
+    """What waits for this service in the folder of GRADASSAY_SPOOL; nothing is made before its first use."""
+    from gradassay.client.settings import ClientSettings
+    from gradassay.client.spool import Spool
+
+    return Spool(ClientSettings.load().spool, client.url)
 
 
 def resolve_reference(session: Session, text: str) -> Sequence[Referred]:

@@ -13,7 +13,6 @@ import typer
 
 from gradassay.cli.machine import Folder, person, places
 from gradassay.cli.session import session_of
-from gradassay.goldens.errors import MissingExtra
 
 if TYPE_CHECKING:
     from gradassay.api.auth.tokens import Token
@@ -126,12 +125,10 @@ def link(context: typer.Context, folder: Folder = None) -> None:
 @contextmanager
 def _database(context: typer.Context, folder: Path | None) -> Iterator[tuple[Database, ServiceSettings]]:
     """The service's database at the newest revision, and its settings."""
-    try:
-        from gradassay.api.database.database import Database
-        from gradassay.api.database.migrate import upgrade
-        from gradassay.api.settings import ServiceSettings
-    except ModuleNotFoundError as error:
-        raise MissingExtra(error.name or "sqlalchemy", "server") from error
+    from gradassay.api.database.database import Database
+    from gradassay.api.database.migrate import upgrade
+    from gradassay.api.settings import ServiceSettings
+
     settings = ServiceSettings.load(**places(context, folder))
     database = Database(settings.database_url)
     try:

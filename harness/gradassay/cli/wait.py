@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -28,9 +29,11 @@ def wait(
 ) -> None:
     """Wait until the service has assayed the runs, print its verdicts as diff does, and exit with the gravest."""
     from gradassay.cli.waiting import report, verdict_of, wait_for_all, waited_json
+    from gradassay.client.identity import authorise
 
     session = session_of(context)
     with configured_service(session) as client:
+        authorise(client, os.environ)
         named = [run.removeprefix("run:") for run in runs]
         waited = wait_for_all(client, named, against=against, timeout_s=timeout)
     exit = verdict_of(waited, pass_if_approved=pass_if_approved)

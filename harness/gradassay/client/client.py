@@ -43,12 +43,12 @@ class ServiceClient:
     ) -> None:
         self.url = _checked_url(url)
         self.retry_s = retry_s
-        self._has_token = bool(token)
+        self.has_token = False
         headers = {"User-Agent": "gradassay", "Accept": "application/json"}
-        if token:
-            headers["Authorization"] = f"Bearer {_checked_token(token)}"
         timeout = httpx2.Timeout(connect=CONNECT_S, read=ANSWER_S, write=WRITE_S, pool=None)
         self._http = httpx2.Client(headers=headers, timeout=timeout)
+        if token:
+            self.use_token(token)
         stamina.instrumentation.set_on_retry_hooks([_announcing(say)])
 
     def __enter__(self) -> Self:
@@ -60,6 +60,11 @@ class ServiceClient:
     def close(self) -> None:
         """Closes all connections."""
         self._http.close()
+
+    def use_token(self, token: str) -> None:
+        """Sends this token along from now on."""
+        self._http.headers["Authorization"] = f"Bearer {_checked_token(token)}"
+        self.has_token = True
 
     def get(self, path: str, **params: str | int | float | None) -> Any:
         """The JSON at `path` below /api/v1; parameters that are None are left out."""
@@ -181,7 +186,7 @@ class ServiceClient:
             )
         error = error_of(response.status_code, response.content, what)
         if isinstance(error, Unauthorised):
-            todo = "put a valid one into" if self._has_token else "set"
+            todo = "put a valid one into" if self.has_token else "set"
             error.hint = f"{todo} GRADASSAY_TOKEN; gradassay token create, on the service's machine, makes a token"
         raise error
 

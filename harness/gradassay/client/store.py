@@ -25,7 +25,7 @@ MOVES = ("approved", "undone", "adopted")
 
 
 class ServiceStore:
-    """Satisfies gradassay.cli.stores.Keeper; files are kept in the cache folder by digest."""
+    """Satisfies gradassay.goldens.store.keeper.Keeper; files are kept in the cache folder by digest."""
 
     def __init__(self, client: ServiceClient, cache: Path | None = None) -> None:
         self.client = client

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gradassay.goldens.errors import UsageError
+from gradassay.goldens.extras import require
 
 ROOT_SETTING = "GRADASSAY_ZOO"
 """Setting that names the folder of environments."""
@@ -96,6 +97,8 @@ FAMILIES: Mapping[str, Family] = {
         variables={"TORCHDYNAMO_DISABLE": "1"},
         preload=("gradassay.harness.strategies.megatron_core_module",),
     ),
+    # No framework, but what sketches gradients on GPUs; torch for CPUs comes without it, and others look whether it is there.
+    "triton": Family(name="triton", strategies=()),
 }
 """Frameworks that gradassay can run, by distribution name."""
 
@@ -118,8 +121,9 @@ class Environment:
 def environment(framework: str, *, device: str = "cpu") -> Environment:
     """The environment of `framework` (`name==version`, or "" for the main one) for ranks on `device` (cpu, cuda).
 
-    Raises UsageError, with the command that installs it, where it is not installed.
+    Raises UsageError, with the command that installs it, where it is not installed, MissingExtra where torch is not.
     """
+    require("torch")
     common = {} if device == "cuda" else {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": loopback()}
     if not framework:
         return Environment(name="torch", version="", variables=common, preload=("torch", "torch.distributed"))

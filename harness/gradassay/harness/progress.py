@@ -22,6 +22,10 @@ class Progress(Protocol):
         """A stage of `total` pieces, over when the context is left, by an exception too."""
         ...
 
+    def say(self, text: str) -> None:
+        """A line about what goes on, which is no piece of work."""
+        ...
+
 
 class Silent:
     """Shows nothing."""
@@ -30,6 +34,9 @@ class Silent:
     def stage(self, title: str, total: int) -> Iterator[Advance]:
         """A stage that nobody sees."""
         yield _ignore
+
+    def say(self, text: str) -> None:
+        """Nothing."""
 
 
 def _ignore(label: str, *, ok: bool = True) -> None:  # noqa: ARG001

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gradassay.goldens.errors import GradassayError, UsageError
+from gradassay.goldens.extras import require
 from gradassay.harness.environments import (
     FAMILIES,
     MANIFEST,
@@ -108,6 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, help="folder of environments (default: GRADASSAY_ZOO, .zoo, user cache)")
     given = parser.parse_args(arguments)
     try:
+        require("filelock")
         for framework in given.frameworks:
             parse(framework)
         for framework in given.frameworks:

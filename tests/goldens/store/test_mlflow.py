@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gradassay.goldens.errors import GradassayError, InvalidFile, StoreError, Unreachable
+from gradassay.goldens.errors import GradassayError, InvalidFile, MissingExtra, StoreError, Unreachable
 from gradassay.goldens.store.approval import Approval
 from gradassay.goldens.store.mlflow import MlflowStore
 from gradassay.goldens.store.mlflow_client import Connection
@@ -259,7 +259,11 @@ def test_database_that_is_not_there_says_so_at_once(monkeypatch: pytest.MonkeyPa
 def test_driver_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     store = MlflowStore("postgresql+psycopg://nowhere/db", artifacts="files", cache=tmp_path)
-    with pytest.raises(StoreError, match="driver psycopg is not installed"):
+    with pytest.raises(MissingExtra, match=r"needs psycopg.*\n.*gradassay\[server\]"):
+        store.goldens()
+    monkeypatch.setitem(sys.modules, "pymysql", None)
+    store = MlflowStore("mysql+pymysql://nowhere/db", artifacts="files", cache=tmp_path)
+    with pytest.raises(StoreError, match="driver pymysql is not installed"):
         store.goldens()
 
 

@@ -89,8 +89,13 @@ def test_missing_mlflow_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setitem(sys.modules, "mlflow", None)
     for name in [name for name in sys.modules if name.startswith("mlflow.")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(MissingExtra, match=r"gradassay\[mlflow\]"):
-        open_store("sqlite:///m.db").goldens()
+    with pytest.raises(MissingExtra, match=r"gradassay\[mlflow\]") as caught:
+        open_store("sqlite:///m.db")
+    assert "--store dir:PATH" in caught.value.hint
+    with pytest.raises(MissingExtra, match=r"gradassay\[mlflow\]") as caught:
+        open_store("http://127.0.0.1:5000")
+    assert caught.value.hint == "pip install 'gradassay[mlflow]'"
+    assert not open_store(f"dir:{tmp_path}").goldens()
 
 
 def test_opening_imports_no_mlflow():

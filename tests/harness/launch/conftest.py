@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from gradassay.goldens.layout import Layout
 from gradassay.harness.cell import Cell
 from gradassay.harness.launch import Pool, Task
+from gradassay.harness.launch.slots import SharedSlots, core_slots
 
 HERE = Path(__file__).parent
 
@@ -66,6 +69,55 @@ def left_over(pids_folder: Path, alive: Callable[[int], bool]) -> Callable[[], l
     return lambda: [int(path.name) for path in pids_folder.iterdir() if alive(int(path.name))]
 
 
+@pytest.fixture(scope="module")
+def surroundings() -> Callable[[str], FakeEnvironment]:
+    """The same surroundings for every framework."""
+    return lambda name: FakeEnvironment()
+
+
 @pytest.fixture
 def fake_environment() -> type[FakeEnvironment]:
     return FakeEnvironment
+
+
+class User:
+    """Another process that uses the slots of a folder, as it is told."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, HERE / "slot_user.py", folder, str(count)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, order: str) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{order}\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[], User]]:
+    """Starts another process on the two slots of the test's folder."""
+    users: list[User] = []
+
+    def start() -> User:
+        users.append(User(tmp_path, 2))
+        return users[-1]
+
+    yield start
+    for user in users:
+        user.kill()
+
+
+@pytest.fixture
+def share(tmp_path: Path) -> Callable[[], SharedSlots]:
+    """Another pool's view of the two slots of the test's folder; locks tell views apart, whosever they are."""
+    return lambda: SharedSlots(tmp_path, core_slots(range(2)))

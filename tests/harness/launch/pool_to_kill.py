@@ -1,4 +1,4 @@
-"""Runs a cell that hangs, in the folder given; a test kills this process meanwhile."""
+"""Runs a cell that hangs, in the folder given, on slots of that folder; a test kills this process meanwhile."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from gradassay.goldens.layout import Layout
 from gradassay.harness.cell import Cell
 from gradassay.harness.launch import Pool, Task
+from gradassay.harness.launch.slots import SharedSlots, core_slots
 
 
 @dataclass(frozen=True)
@@ -22,5 +23,6 @@ class Here:
 
 if __name__ == "__main__":
     cell = Cell(problem="fake", strategy="hangs", layout=Layout(dp=4))
-    with Pool(environments=lambda name: Here()) as pool:
-        list(pool.run([Task(cell=cell, out=Path(sys.argv[1]) / "never", function="ranks_for_tests:hangs")]))
+    folder = Path(sys.argv[1])
+    with Pool(environments=lambda name: Here(), slots=SharedSlots(folder, core_slots(range(2)))) as pool:
+        list(pool.run([Task(cell=cell, out=folder / "never", function="ranks_for_tests:hangs")]))

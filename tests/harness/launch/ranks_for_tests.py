@@ -125,6 +125,28 @@ def writes_half(cell: Cell, out: Path) -> None:
         raise RuntimeError("after rank 0 had written")
 
 
+def shows_descriptors(cell: Cell, out: Path) -> None:
+    """Writes the files that the rank and the server that forked it have open, and which GPUs the rank sees."""
+    seen = {
+        whose: [str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir() if path.is_symlink()]
+        for whose, pid in (("rank", os.getpid()), ("server", os.getppid()))
+    }
+    if _rank() == 0:
+        out.write_text(json.dumps({"gpus": os.environ.get("CUDA_VISIBLE_DEVICES"), **seen}))
+
+
+def meets_other_cells(cell: Cell, out: Path) -> None:
+    """Leaves its port beside the file, and waits there for three other cells before it meets its own ranks."""
+    import time
+
+    ports = out.parent.parent / "ports"
+    ports.mkdir(exist_ok=True)
+    (ports / f"{out.name}.{_rank()}").write_text(os.environ["MASTER_PORT"])
+    while len(list(ports.iterdir())) < 4 * cell.layout.world:
+        time.sleep(0.01)
+    reduces(cell, out)
+
+
 def prints_surroundings(cell: Cell, out: Path) -> None:
     """Writes a variable and a module's presence, for environments."""
     if _rank() == 0:

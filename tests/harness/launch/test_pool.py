@@ -16,6 +16,7 @@ import pytest
 
 from gradassay.goldens.errors import CellFailed, UsageError
 from gradassay.harness.launch import Outcome, Pool, Task
+from gradassay.harness.launch.slots import SharedSlots
 
 pytestmark = pytest.mark.dist
 Make = Callable[..., Task]
@@ -123,7 +124,7 @@ def test_killing_the_server_leaves_no_rank(
 ) -> None:
     warm_pool.warm("")
     [server] = warm_pool._servers.values()
-    killer = threading.Thread(target=_kill_when_started, args=(server.process.pid, pids_folder, 5))
+    killer = threading.Thread(target=_kill_when_started, args=(server.host.pid, pids_folder, 5))
     killer.start()
     dead, healthy = list(warm_pool.run([task("hangs"), task("reduces", name="next.json")]))
     killer.join()
@@ -133,32 +134,42 @@ def test_killing_the_server_leaves_no_rank(
     assert left_over() == []
     assert healthy.path is not None
     [idle] = warm_pool._servers.values()
-    idle.process.kill()
-    idle.process.wait()
+    idle.host.process.kill()
+    idle.host.process.wait()
     assert _only(warm_pool, task("reduces", name="again.json")).path is not None
 
 
-def test_killing_the_parent_leaves_no_rank(tmp_path: Path, alive: Callable[[int], bool]) -> None:
+def test_killing_the_parent_leaves_no_rank_and_no_slot_taken(
+    tmp_path: Path, alive: Callable[[int], bool], share: Callable[[], SharedSlots]
+) -> None:
+    slots = share()
     pids = tmp_path / "pids"
     pids.mkdir()
     script = Path(__file__).parent / "pool_to_kill.py"
     with subprocess.Popen([sys.executable, script, tmp_path], env={**os.environ, "PIDS_FOLDER": str(pids)}) as parent:
-        _kill_when_started(parent.pid, pids, 5)
+        _await(pids, 5)
+        assert slots.take(1) is None
+        parent.kill()
     started = [int(path.name) for path in pids.iterdir()]
     limit_s = time.monotonic() + PATIENCE_S
     while any(map(alive, started)) and time.monotonic() < limit_s:
         time.sleep(POLL_S)
     assert len(started) == 5
     assert not any(map(alive, started))
+    assert slots.take(2) is not None
 
 
 def _kill_when_started(victim: int, pids: Path, count: int) -> None:
     """Kills the process when `count` more processes have left their ids."""
+    _await(pids, count)
+    os.kill(victim, signal.SIGKILL)
+
+
+def _await(pids: Path, count: int) -> None:
     known = len(list(pids.iterdir()))
     limit_s = time.monotonic() + PATIENCE_S
     while len(list(pids.iterdir())) < known + count and time.monotonic() < limit_s:
         time.sleep(POLL_S)
-    os.kill(victim, signal.SIGKILL)
 
 
 def test_stopping_early_takes_the_ranks_down(
@@ -181,7 +192,7 @@ def test_environments_have_their_own_servers(task: Make, tmp_path: Path, fake_en
     with Pool(environments=surroundings, slots=3) as pool:
         pool.warm(*modules)
         outcomes = {outcome.cell.framework: outcome for outcome in pool.run(tasks)}
-        pids = [server.process.pid for server in pool._servers.values()]
+        pids = [server.host.pid for server in pool._servers.values()]
     seen = {name: json.loads(outcomes[name].require().read_text()) for name in ("red", "blue")}
     assert seen == {"red": {"colour": "red", "preloaded": False}, "blue": {"colour": "blue", "preloaded": True}}
     failure = outcomes["broken"].failure

@@ -81,6 +81,22 @@ def test_exclude_and_repeated_cells() -> None:
     assert matrix.excluded == 4
 
 
+def test_every_cell_knows_its_line() -> None:
+    text = (
+        f'# cells\n{HEAD}layouts = [\n  "dp2",\n  "dp4",\n]\n'
+        f'[[matrix]]\nproblems = "moe-tiny"\nstrategies = ["fsdp2", "ddp"]\ndp = [2, 3]\n'
+    )
+    matrix = parse_matrix(text, Path("m.toml"))
+    assert matrix.lines == {
+        "moe-tiny fsdp2 dp2 float32": 5,
+        "moe-tiny fsdp2 dp4 float32": 5,
+        "moe-tiny fsdp2 dp3 float32": 9,
+        "moe-tiny ddp dp2 float32": 9,
+        "moe-tiny ddp dp3 float32": 9,
+    }
+    assert matrix.lines.keys() == {str(cell) for cell in matrix.cells}
+
+
 def test_defaults_fill_what_a_table_leaves_out() -> None:
     text = '[[matrix]]\nstrategies = "ddp"\ndp = 2\n[[matrix]]\nproblems = "dense-tiny"\nstrategies = "ddp"\ndp = 1'
     matrix = parse_matrix(text, Path("m.toml"), defaults={"problems": "moe-tiny", "dtypes": "bfloat16"})

@@ -23,8 +23,21 @@ def render_junit(assays: Sequence[Assay], joint: Sequence[JointFinding] = ()) ->
         root.append(_suite(view(assay), laws))
     for key in ("tests", "failures", "errors"):
         root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
+    return document(root)
+
+
+def document(root: Tree.Element) -> str:
+    """The element as the text of a file."""
     Tree.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{Tree.tostring(root, encoding="unicode")}\n'
+
+
+def add_properties(parent: Tree.Element, values: Mapping[str, str]) -> None:
+    """Adds `properties` to the element, those that have a value."""
+    properties = Tree.SubElement(parent, "properties")
+    for name, value in values.items():
+        if value:
+            Tree.SubElement(properties, "property", name=name, value=value)
 
 
 def _suite(shown: View, laws: Sequence[str]) -> Tree.Element:
@@ -41,7 +54,7 @@ def _suite(shown: View, laws: Sequence[str]) -> Tree.Element:
         **{f"joint.{number}": law for number, law in enumerate(laws, start=1)},
         **{f"note.{number}": note for number, note in enumerate(shown.notes, start=1)},
     }
-    _properties(suite, properties)
+    add_properties(suite, properties)
     suite.append(_whole(shown, title))
     by_name = {name: finding for finding in shown.findings for name in finding.parameters}
     for parameter in assay.parameters:
@@ -81,7 +94,7 @@ def _case(parameter: ParameterVerdict, finding: FindingView | None, title: str) 
             "pattern": str(finding.law.pattern),
             "known_faults": ", ".join(fault.id for fault in finding.faults),
         }
-    _properties(case, figures)
+    add_properties(case, figures)
     if parameter.verdict is Verdict.AGREE:
         return case
     law = f"{finding.law.formula}: {finding.sentence}" if finding else parameter.note or str(parameter.verdict)
@@ -89,10 +102,3 @@ def _case(parameter: ParameterVerdict, finding: FindingView | None, title: str) 
     problem = Tree.SubElement(case, kind, type=str(parameter.verdict), message=law)
     problem.text = "\n".join(f"{name}: {value}" for name, value in figures.items() if value)
     return case
-
-
-def _properties(parent: Tree.Element, values: Mapping[str, str]) -> None:
-    properties = Tree.SubElement(parent, "properties")
-    for name, value in values.items():
-        if value:
-            Tree.SubElement(properties, "property", name=name, value=value)

@@ -17,6 +17,13 @@ def locked(path: Path) -> Iterator[None]:
 
     The lock goes with the process: one that dies leaves nothing to clean up. Raises StoreError where it cannot be made.
     """
+    with taking(path, wait=True):
+        yield
+
+
+@contextmanager
+def taking(path: Path, *, wait: bool) -> Iterator[bool]:
+    """As `locked`, and whether it is held: without `wait` False where somebody else holds it now."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -27,7 +34,14 @@ def locked(path: Path) -> Iterator[None]:
             path=str(path),
         ) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        yield _flock(descriptor, wait=wait)
     finally:
         os.close(descriptor)
+
+
+def _flock(descriptor: int, *, wait: bool) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from gradassay.goldens.errors import MissingExtra, StoreError, Unreachable, UsageError
+from gradassay.goldens.extras import missing_extra
 from gradassay.goldens.store.lock import locked
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Connection:
         except MissingExtra:
             raise
         except ModuleNotFoundError as error:
-            raise StoreError(
+            raise missing_extra(error) or StoreError(
                 f"{self}: its driver {error.name} is not installed", hint=f"pip install {error.name}", store=str(self)
             ) from error
         except Exception as error:  # whatever a driver, a migration or a URI raises, the store cannot be opened
@@ -174,12 +175,8 @@ def _try_database(uri: str) -> None:
 def _import_client() -> type[MlflowClient]:
     for variable, value in _ENVIRONMENT.items():
         os.environ.setdefault(variable, value)
-    try:
-        import mlflow
-    except ModuleNotFoundError as error:
-        if error.name != "mlflow":
-            raise
-        raise MissingExtra("mlflow", "mlflow") from error
+    import mlflow
+
     for logger in ("mlflow", "alembic"):
         if logging.getLogger(logger).level < logging.WARNING:
             logging.getLogger(logger).setLevel(logging.WARNING)

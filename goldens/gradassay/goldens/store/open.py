@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 
 from gradassay.goldens.errors import UsageError
+from gradassay.goldens.extras import require
 from gradassay.goldens.store.protocol import GoldenStore
 
 DEFAULT_FOLDER = Path(".gradassay")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.]+:", re.IGNORECASE)
 _MLFLOW = ("sqlite:", "http:", "https:", "postgresql+psycopg:", "mysql+pymysql:")
+_FOLDER = "--store dir:PATH (GRADASSAY_STORE)"
 _ADDRESSES = (
     "write dir:PATH or a folder, sqlite:///PATH/mlflow.db, http(s)://HOST of an MLflow server, "
     "or postgresql+psycopg://HOST/DATABASE"
@@ -21,7 +23,8 @@ def open_store(uri: str | None = None) -> GoldenStore:
     """The store at this address; nothing is contacted or made before its first use.
 
     None or "": the setting GRADASSAY_STORE, else MLflow on SQLite in `.gradassay` of the working directory. A folder
-    that holds an `mlflow.db` is opened as that database. Raises UsageError for an address of no known kind.
+    that holds an `mlflow.db` is opened as that database. Raises UsageError for an address of no known kind, MissingExtra
+    where the store needs a package that is not installed.
     """
     if not uri:
         from gradassay.goldens.settings import Settings
@@ -69,6 +72,9 @@ def _mlflow_store(uri: str) -> GoldenStore:
     from gradassay.goldens.settings import Settings
     from gradassay.goldens.store.mlflow import MlflowStore
 
+    folder = uri.startswith("sqlite:")
+    driver = ("psycopg",) if uri.lower().startswith("postgresql") else ()
+    require("mlflow", *driver, otherwise=f"or keep goldens in a folder, without MLflow: {_FOLDER}" if folder else "")
     settings = Settings.load()
     if not uri.startswith(("sqlite:", "http")) and not settings.artifacts:
         raise UsageError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 import shutil
 import tempfile
@@ -14,21 +13,42 @@ from pathlib import Path
 from types import TracebackType
 
 from gradassay.harness.environments import environment
-from gradassay.harness.launch.connection import Connection, Running, Surroundings
+from gradassay.harness.launch.connection import Connection, Running
+from gradassay.harness.launch.hosting import Surroundings, own_host, shared_host
+from gradassay.harness.launch.notice import Notice
 from gradassay.harness.launch.outcome import Failure, Outcome, Task
 from gradassay.harness.launch.protocol import Ended
+from gradassay.harness.launch.slots import OwnSlots, Slots, Taken, machine_slots
+
+_NOTHING = Taken(release=lambda: None)
+
+
+def _unheard(text: str) -> None:  # noqa: ARG001
+    return
 
 
 class Pool:
     """Runs cells on ranks of this machine; a context manager, and nothing that it started outlives it.
 
-    slots: how many ranks run at once; a cell of more ranks runs alone. By default the processor cores at hand.
+    slots: how many ranks run at once; a cell of more ranks runs alone. A number is for this pool alone; by default all
+    pools of this user's processes share the cores or GPUs of the machine, and a cell waits until it has its share.
     environments: the surroundings of a framework, by the cell's `framework`.
+    say: called with a line for people where a cell waits for another process. servers: a folder; pools of all processes
+    that name it share fork servers, so that each imports torch and a framework once for all of them.
     """
 
-    def __init__(self, *, environments: Callable[[str], Surroundings] = environment, slots: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        environments: Callable[[str], Surroundings] = environment,
+        slots: int | Slots | None = None,
+        say: Callable[[str], None] = _unheard,
+        servers: Path | None = None,
+    ) -> None:
         self._environments = environments
-        self._slots = slots or len(os.sched_getaffinity(0))
+        self._slots: Slots = OwnSlots(slots) if isinstance(slots, int) else slots or machine_slots()
+        self._notice = Notice(self._slots, say)
+        self._shared = servers
         self._servers: dict[str, Connection] = {}
         self._numbers = iter(range(1, 1 << 62))
         self._logs = Path(tempfile.mkdtemp(prefix="gradassay-pool-"))
@@ -58,63 +78,101 @@ class Pool:
         """The outcome of every task, in the order in which they end.
 
         A task's file is there only if all of its ranks succeeded. Where the caller stops early (an exception, Ctrl-C),
-        the cells that run are taken down and leave nothing behind.
+        the cells that run are taken down and leave nothing behind. Cells hold their slots until the caller asks for the
+        next outcome: what it does meanwhile must not wait for cells of another pool.
         """
         waiting = deque(tasks)
         try:
             while waiting or self._busy():
-                while waiting and self._fits(waiting[0].cell.layout.world):
-                    self._begin(waiting.popleft())
-                for running, ended in self._ended():
+                asked = True
+                while asked and (task := self._next(waiting)) is not None:
+                    asked = self._begin(task)
+                    if asked:
+                        waiting.remove(task)
+                for running, ended in self._ended(self._slots.poll_s if waiting else inf):
                     yield _outcome(running, ended)
         finally:
+            self._slots.leave()
             self._abandon()
 
     def _server(self, framework: str) -> Connection:
         server = self._servers.get(framework)
-        if server is not None and not server.is_alive and not server.running:
+        if server is not None and server.is_spent:
             server.close()
             server = None
         if server is None:
-            log = self._logs / f"server{next(self._numbers)}.log"
-            server = self._servers[framework] = Connection(self._environments(framework), log)
+            surroundings = self._environments(framework)
+            if self._shared is None:
+                host = own_host(surroundings, self._logs / f"server{next(self._numbers)}.log")
+            else:
+                host = shared_host(surroundings, self._shared)
+            server = self._servers[framework] = Connection(host)
         return server
 
-    def _busy(self) -> int:
-        cells = (running for server in self._servers.values() for running in server.running.values())
-        return sum(running.task.cell.layout.world for running in cells)
+    def _busy(self) -> bool:
+        return any(server.running for server in self._servers.values())
 
-    def _fits(self, world: int) -> bool:
-        busy = self._busy()
-        return not busy or busy + world <= self._slots
+    def _next(self, waiting: Iterable[Task]) -> Task | None:
+        """The first task whose server can fork ranks, or never will: no slot is kept idle by imports.
 
-    def _begin(self, task: Task) -> None:
+        Servers of tasks before it start, one a slot at a time.
+        """
+        starting: set[str] = set()
+        for task in waiting:
+            framework = task.cell.framework
+            if framework in starting:
+                continue
+            server = self._server(framework)
+            if server.is_ready or server.is_broken:
+                return task
+            starting.add(framework)
+            if len(starting) == self._slots.count:
+                return None
+        return None
+
+    def _begin(self, task: Task) -> bool:
+        """Whether the task has begun; False where it must wait for slots."""
         server = self._server(task.cell.framework)
-        task.out.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(dir=task.out.parent, prefix=".cell-"))
-        running = Running(task=task, folder=folder, out=folder / task.out.name)
+        taken = self._slots.take(task.cell.layout.world) if server.is_ready else _NOTHING
+        if taken is None:
+            self._notice.waits(task.cell)
+            return False
+        self._notice.over()
+        try:
+            task.out.parent.mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(dir=task.out.parent, prefix=".cell-"))
+        except OSError:
+            taken.release()
+            raise
+        running = Running(task=task, folder=folder, out=folder / task.out.name, taken=taken)
         server.start(next(self._numbers), running)
+        return True
 
-    def _ended(self) -> list[tuple[Running, Ended]]:
-        busy = [server for server in self._servers.values() if server.running]
-        due_s = min(server.due_s for server in busy)
+    def _ended(self, patience_s: float) -> list[tuple[Running, Ended]]:
+        """The cells that have ended, when some have, or when it is time to look for slots again."""
+        heard = [server for server in self._servers.values() if server.running or server.is_starting]
+        due_s = min([time.monotonic() + patience_s, *(server.due_s for server in heard)])
         with selectors.DefaultSelector() as selector:
-            for server in busy:
+            for server in heard:
                 selector.register(server.channel.socket, selectors.EVENT_READ, server)
             ready = selector.select(None if due_s == inf else max(0.0, due_s - time.monotonic()))
-        for server in busy:
+        for server in heard:
             if server.due_s <= time.monotonic():
                 server.kill()
-        return [cell for key, _ in ready for cell in key.data.receive()]
+        ended = [cell for key, _ in ready for cell in key.data.receive()]
+        for running, _ in ended:
+            running.taken.release()
+        return ended
 
     def _abandon(self) -> None:
         for framework, server in list(self._servers.items()):
-            folders = [running.folder for running in server.running.values()]
-            if folders:
+            abandoned = list(server.running.values())
+            if abandoned:
                 server.close()
                 del self._servers[framework]
-            for folder in folders:
-                shutil.rmtree(folder)
+            for running in abandoned:
+                running.taken.release()
+                shutil.rmtree(running.folder)
 
 
 def _outcome(running: Running, ended: Ended) -> Outcome:

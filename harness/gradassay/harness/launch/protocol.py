@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,7 +17,10 @@ _PIECE_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """To the server: fork the ranks of a cell. folder: theirs alone, for logs; out: inside it."""
+    """To the server: fork the ranks of a cell. folder: theirs alone, for logs; out: inside it.
+
+    variables: for the environment of the ranks, beside those of the server.
+    """
 
     id: int
     cell: Cell
@@ -24,6 +28,7 @@ class Start:
     folder: str
     out: str
     deadline_s: float
+    variables: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +84,29 @@ class Channel:
     socket: socket.socket
     open: bool = True
     _rest: bytes = field(default=b"", repr=False)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the other end is there, for all that can be seen without reading what has arrived."""
+        if not self.open:
+            return False
+        try:
+            return self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def hang_up(self, patience_s: float) -> None:
+        """Closes the channel, and waits until the other end has done so too, after whatever it still had to do."""
+        if self.open:
+            self.socket.settimeout(patience_s)
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_WR)
+                while self.socket.recv(_PIECE_BYTES):
+                    pass
+        self.socket.close()
+        self.open = False
 
     def send(self, message: Message) -> None:
         """Sends the message; a lost peer closes the channel and is no error here."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from gradassay.goldens.errors import UsageError
+from gradassay.goldens.errors import MissingExtra, UsageError
 from gradassay.harness.launch.keeper import HOST
 from gradassay.harness.launch.process import die_with, join_group
 from gradassay.harness.launch.protocol import Start
@@ -53,6 +53,7 @@ def become_rank(start: Start, rank: int, *, server: int, group: int, port: int) 
         _redirect(files)
         world = str(start.cell.layout.world)
         os.environ.update(
+            start.variables,
             RANK=str(rank),
             LOCAL_RANK=str(rank),
             WORLD_SIZE=world,
@@ -91,7 +92,7 @@ def _call(start: Start, files: RankFiles) -> int:
             "summary": f"{type(error).__name__}: {error}".splitlines()[0],
             "traceback": "".join(traceback.format_exception(error)),
         }
-        if isinstance(error, UsageError) and error.hint:
+        if isinstance(error, (UsageError, MissingExtra)) and error.hint:
             raised |= {"summary": error.message, "refused": error.hint}
     partial = files.status.with_suffix(".partial")
     partial.write_text(json.dumps({"raised": raised}))

@@ -21,11 +21,13 @@ from gradassay.harness.matrix.table import SIZES, Table, Where, check_table, nea
 class Matrix:
     """The cells of a file, each once, in its order.
 
+    lines: for each cell as text the line of the file that it comes from, `layouts` or else the header of its table.
     skipped: how many combinations of products cannot exist, by reason. excluded: how many the file's `exclude` left
     out.
     """
 
     cells: tuple[Cell, ...]
+    lines: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     excluded: int = 0
 
@@ -62,22 +64,26 @@ def parse_matrix(text: str, path: Path, *, defaults: Mapping[str, Any] | None = 
         found = "none" if tables is None else "a single [matrix]" if isinstance(tables, dict) else repr(tables)
         raise InvalidFile(f"{path}: expected at least one table [[matrix]], found {found}", path=str(path))
     cells: dict[str, Cell] = {}
+    lines: dict[str, int] = {}
     skipped: Counter[str] = Counter()
     excluded = 0
     for number, content in enumerate(tables, 1):
         table = check_table(Where(path, text, number), {**(defaults or {}), **content})
-        for cell in _combinations(table, skipped):
+        line = table.where.line("layouts")
+        for cell in cells_of(table, skipped):
             if any(_matches(cell, rule) for rule in table.exclude):
                 excluded += 1
             else:
                 cells.setdefault(str(cell), cell)
+                lines.setdefault(str(cell), line)
     if not cells:
         reasons = "; ".join(f"{count} x {reason}" for reason, count in skipped.items()) or f"{excluded} excluded"
         raise InvalidFile(f"{path}: no cell is left ({reasons})", hint="see docs/matrix.md", path=str(path))
-    return Matrix(cells=tuple(cells.values()), skipped=dict(skipped), excluded=excluded)
+    return Matrix(cells=tuple(cells.values()), lines=lines, skipped=dict(skipped), excluded=excluded)
 
 
-def _combinations(table: Table, skipped: Counter[str]) -> Iterator[Cell]:
+def cells_of(table: Table, skipped: Counter[str]) -> Iterator[Cell]:
+    """The cells of one table, before its `exclude`; counts the combinations that cannot exist, by reason, in `skipped`."""
     layouts = table.layouts or tuple(_product(table, skipped))
     choices = product(table.problems, table.strategies, table.frameworks, table.faults, table.dtypes, layouts)
     for problem, strategy, framework, fault, dtype, layout in choices:

@@ -43,6 +43,7 @@ class Where:
             f"{self.path}:{self.line(key)}: [[matrix]] number {self.number}: {key}: expected {expected}, found {found}",
             hint=hint,
             path=str(self.path),
+            line=self.line(key),
             table=self.number,
             field=key,
             expected=expected,

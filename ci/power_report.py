@@ -57,7 +57,6 @@ alarms there are no achievement.
 | check | its rule |
 | --- | --- |
 {rules}
-
 Tolerances are those that these projects' tests and tools use: DeepSpeed's tests of expert gradients and of AutoEP,
 `torch.testing`'s defaults in PyTorch's tests of sharded modules, Fast-LLM's model tests, SGLang's and Miles' dump
 comparators, Megatron-LM's bound on weight gradients.
@@ -103,7 +102,7 @@ def _missed(golden: Golden, found: Sequence[Smallest]) -> list[str]:
 
 
 def _part(golden: Golden, found: Sequence[Smallest], missed: Sequence[str]) -> str:
-    lines = "".join(f"- missed: {line}\n" for line in missed)
+    lines = "".join(f"\nMissed: {line}.\n" for line in missed)
     return (
         f"\n## {golden.name}\n\n{markdown(by_family(found))}\nAll families, and what others see:\n\n"
         f"{markdown(by_check(found))}{lines}"

@@ -86,9 +86,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
         _cut(whole).write(folder / "golden")
         golden = read_golden(folder / "golden")
         outcomes = run_cells([*healthy, *faulty], folder, pool)
-    records = {
-        (outcome.cell.strategy, outcome.cell.fault): read_record(outcome.require()) for outcome in outcomes
-    }
+    records = {(outcome.cell.strategy, outcome.cell.fault): read_record(outcome.require()) for outcome in outcomes}
     assays = {key: assay_record(record, golden) for key, record in records.items()}
     return Runs(golden=golden, records=records, assays=assays)
 

@@ -54,6 +54,8 @@ FAULTS: tuple[tuple[str, str], ...] = (
 LEAST_EFFECT = 0.05
 """What moves no parameter further than this, relative to the truth, is a question of power and not of kind."""
 
+_FIRST = tuple({name: (name, settings) for name, settings in reversed(FAULTS)}.values())[::-1]
+
 MOST_RECORDS = 3
 """Records of different layouts that the faults are put into."""
 
@@ -73,8 +75,9 @@ class Trial:
 
 
 def trials(golden: Golden, records: Mapping[str, Record], problem: Problem) -> Iterator[Trial]:
-    """Every fault put into honest records of different layouts, as far as it can be: into all parameters at once, and in
-    the layout with most chances into every family alone.
+    """Faults put into honest records of different layouts, as far as they can be: in the layout with most chances every kind
+    with all its settings into all parameters at once, and with the first of its settings into every family alone; in the
+    other layouts with the first of its settings.
 
     records: references of the golden by name. Left out is what changes nothing in a layout or a family.
     """
@@ -82,8 +85,8 @@ def trials(golden: Golden, records: Mapping[str, Record], problem: Problem) -> I
     for number, record in enumerate(chosen(records)):
         site = Site(problem=problem, layout=record.header.layout, dtype=str(record.header.dtype))
         held = _held(site, record)
-        for name, settings in FAULTS:
-            for family in families if number == 0 else families[:1]:
+        for name, settings in FAULTS if number == 0 else _FIRST:
+            for family in families if number == 0 and (name, settings) in _FIRST else families[:1]:
                 text = ":".join(filter(None, (name, family, settings)))
                 try:
                     fault = parse_fault(text)

@@ -43,6 +43,7 @@ dp = [1, 2]
         (["dense-tiny", "-s", "ddp", "--option", "sync", "--out", "x"], "KEY=VALUE"),
         (["--matrix", "typo.toml", "--out", "x"], "strategies"),
         (["dense-tiny", "--matrix", "typo.toml", "--out", "x"], "leave PROBLEM"),
+        (["dense-tiny", "-s", "ddp", "--self-assay", "--fault", "zero", "--out", "x"], "--stages local,reduced"),
     ],
 )
 def test_what_cannot_run_exits_2_before_any_rank_starts(

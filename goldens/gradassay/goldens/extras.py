@@ -24,6 +24,7 @@ EXTRAS: Mapping[str, str] = {
     "structlog": "server",
     "uvicorn": "server",
     "deepspeed": "deepspeed",
+    "triton": "gpu",
 }
 """Modules that the package imports and a bare installation does not bring, and the extra of each."""
 

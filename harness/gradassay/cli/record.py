@@ -76,6 +76,11 @@ def record(
             raise UsageError("--matrix says which problems and strategies run", hint="leave PROBLEM and --strategy out")
         _record_matrix(session, matrix, out, deadline_s=deadline)
         return
+    if self_assay and fault:
+        raise UsageError(
+            f"fault {fault} would be in the local gradients that --self-assay judges by, and agree with itself",
+            hint="write --stages local,reduced and assay the record against a golden; or leave --fault out",
+        )
     named = [stage.strip() for stage in stages.split(",")]
     cell = make_cell(
         problem or PROBLEM,

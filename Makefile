@@ -6,9 +6,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export GRADASSAY_ZOO ?= $(CURDIR)/.zoo
+SOAK_TORCH ?= 2.12.0
+SOAK_SHARE ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup zoo gate demo packages test check matrix faults power naming public-faults openapi vendor screenshots docs slow-test triton-test zoo-test clean
+.PHONY: help setup zoo gate demo packages test check matrix faults power naming soak controls public-faults openapi vendor screenshots docs slow-test triton-test zoo-test bench clean
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -37,7 +39,7 @@ packages:  ## Postgres, Chromium, curl, jq and openssl from Debian, where they a
 test: packages gate  ## all tests but those marked slow
 	$(BIN)/pytest -m "not slow and not dist and not frameworks and not wheel and not triton" --numprocesses 2
 	$(BIN)/pytest -m "not slow and (dist or frameworks or wheel)"
-	$(BIN)/pytest -m "triton and not slow"
+	$(BIN)/pytest -m "triton and not slow" --numprocesses 2
 
 slow-test: packages gate  ## the tests that take minutes, of no further release
 	$(BIN)/pytest -m "slow and not frameworks and not triton"
@@ -66,6 +68,15 @@ power: $(READY)  ## the smallest errors that goldens and published checks show, 
 naming: $(READY)  ## how often laws are named right, tied or wrong in layouts drawn at random, as docs/naming.md; hard units, as docs/conditioning.md
 	PYTHONPATH=tests $(BIN)/python ci/naming_report.py
 	PYTHONPATH=tests $(BIN)/python ci/conditioning_report.py
+
+soak: $(READY)  ## honest runs in other surroundings, against goldens built once, as docs/soak.md; goes on where it was
+	$(BIN)/python ci/soak.py --torch $(SOAK_TORCH) --share $(SOAK_SHARE)
+
+controls: zoo  ## every framework release broken on purpose, as docs/controls.md; goes on where it was
+	$(BIN)/python ci/controls.py
+
+bench: packages $(READY)  ## every benchmark, in build/bench and as docs/performance.md; minutes, on a machine with nothing else to do
+	PYTHONPATH=ci $(BIN)/python -m bench.run
 
 public-faults: zoo  ## every public report, run for real or injected, as docs/faults.md
 	$(BIN)/python ci/public_faults.py

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gradassay.goldens.errors import Incomplete
 from gradassay.goldens.header import Parameter
 from gradassay.harness.capture.exchange import Exchange
-from gradassay.harness.capture.measured import Held
+from gradassay.harness.capture.measured import Held, digests
 
 _SHOWN = 4
 
@@ -77,8 +77,8 @@ def take_census(pieces: list[Held], parameters: tuple[Parameter, ...], dp_rank: 
     """
     heads = np.array(
         [
-            [dp_rank, piece.index, piece.replica, piece.values is not None, piece.digest(), len(piece.runs)]
-            for piece in pieces
+            [dp_rank, piece.index, piece.replica, piece.values is not None, digest, len(piece.runs)]
+            for piece, digest in zip(pieces, digests(pieces), strict=True)
         ],
         dtype=np.int64,
     ).reshape(-1, 6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,42 +14,70 @@ from torch import Tensor
 from gradassay.goldens.errors import Incomplete
 from gradassay.goldens.header import Parameter
 from gradassay.goldens.sketch import Measurement, add_runs, extent_of, measure_runs
+from gradassay.harness.capture.device import choice
 from gradassay.harness.capture.fingerprint import fingerprint
 from gradassay.harness.capture.piece import Piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A piece on the CPU. index: the parameter's place in the problem's order. values: float32, float64 or, as uint16,
-    bits of bfloat16; None where there is no gradient. alone: known to be the only copy.
+    """A piece where it is sketched. index: the parameter's place in the problem's order. values: on the CPU, as float32,
+    float64 or, as uint16, bits of bfloat16; or a tensor that stays on its GPU; None where there is no gradient. alone: known
+    to be the only copy.
     """
 
     index: int
     total: int
     replica: int
     runs: NDArray[np.int64]
-    values: NDArray[np.generic] | None
+    values: NDArray[np.generic] | Tensor | None
     alone: bool = False
 
-    def digest(self) -> int:
-        """A number of the piece's place and, where it has to be told from another copy, its bytes: checksums, since copies
-        differ by accident and not on purpose.
-        """
-        content = 0 if self.values is None or self.alone else fingerprint(self.values)
-        return content ^ zlib.crc32(np.ascontiguousarray(self.runs).data)
-
-    def measure(self) -> Measurement | None:
-        """Sketch, sum of squares, largest magnitude and non-finite count; None where there is no gradient."""
-        return None if self.values is None else measure_runs(self.values, self.runs, self.total)
-
-    def add(self, sketch: NDArray[np.float64], totals: NDArray[np.float64]) -> bool:
-        """Adds the piece to the sketch [1024] and totals [16, 3] of its parameter, all but the sums of squares; False where
-        there is no gradient.
-        """
-        if self.values is None:
-            return False
+    def add(self, sketch: NDArray[np.float64], totals: NDArray[np.float64]) -> None:
+        """Adds values on the CPU to the sketch [1024] and totals [16, 3] of the parameter, all but the sums of squares."""
+        assert isinstance(self.values, np.ndarray)
         add_runs(self.values, self.runs, self.total, sketch, totals, squares=False)
-        return True
+
+
+def digests(pieces: Sequence[Held]) -> list[int]:
+    """Of every piece a number of its place and, where it has to be told from another copy, its bytes: checksums, since
+    copies differ by accident and not on purpose.
+    """
+    there = [piece.values for piece in pieces if isinstance(piece.values, Tensor) and not piece.alone]
+    found = iter(choice.fingerprints(there) if there else ())
+    numbers = []
+    for piece in pieces:
+        content = 0
+        if piece.values is not None and not piece.alone:
+            content = next(found) if isinstance(piece.values, Tensor) else fingerprint(piece.values)
+        numbers.append(content ^ zlib.crc32(np.ascontiguousarray(piece.runs).data))
+    return numbers
+
+
+def measurements(pieces: Sequence[Held]) -> list[Measurement | None]:
+    """Of every piece the sketch, sum of squares, largest magnitude and non-finite count; None where there is no gradient."""
+    found: list[Measurement | None] = [None] * len(pieces)
+    there: dict[torch.device, list[int]] = {}
+    for place, piece in enumerate(pieces):
+        if isinstance(piece.values, Tensor):
+            there.setdefault(piece.values.device, []).append(place)
+        elif piece.values is not None:
+            found[place] = measure_runs(piece.values, piece.runs, piece.total)
+    for device, places in there.items():
+        numbers = choice.numbers(len(places), device)
+        for row, place in enumerate(places):
+            values = pieces[place].values
+            assert isinstance(values, Tensor)
+            numbers.add(row, values, pieces[place].runs, pieces[place].total)
+        for place, sketch, totals in zip(places, *numbers.read(), strict=True):
+            squares, largest, nonfinite = totals.T
+            found[place] = Measurement(
+                sketch=sketch,
+                norm2=float(squares.sum()),
+                absmax=float(largest.max()),
+                nonfinite=int(nonfinite.sum()),
+            )
+    return found
 
 
 def places_of(parameters: tuple[Parameter, ...]) -> dict[str, int]:
@@ -58,7 +86,7 @@ def places_of(parameters: tuple[Parameter, ...]) -> dict[str, int]:
 
 
 def held(pieces: list[Piece], parameters: tuple[Parameter, ...], places: Mapping[str, int] | None = None) -> list[Held]:
-    """The pieces on the CPU, by parameter. Raises Incomplete for names and sizes that do not fit the problem.
+    """The pieces where they are sketched, by parameter. Raises Incomplete for names and sizes that do not fit the problem.
 
     places: `places_of(parameters)`, for those who ask often.
     """
@@ -86,7 +114,8 @@ def held(pieces: list[Piece], parameters: tuple[Parameter, ...], places: Mapping
                 hint=f"its canonical shape is {list(parameters[index].shape)}",
                 parameter=piece.name,
             )
-        values = None if piece.values is None else as_array(piece.values)
+        stays = piece.values is not None and choice.stays(piece.values)
+        values = piece.values if stays or piece.values is None else as_array(piece.values)
         found.append(
             Held(
                 index=index,
@@ -110,8 +139,9 @@ def as_array(values: Tensor) -> NDArray[np.generic]:
     return array
 
 
-def widened(values: NDArray[np.generic]) -> NDArray[np.float32]:
-    """The same values as float32."""
+def widened(values: NDArray[np.generic] | Tensor) -> NDArray[np.float32]:
+    """The same values on the CPU, as float32."""
+    values = as_array(values) if isinstance(values, Tensor) else values
     if values.dtype == np.uint16:
         return (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return values.astype(np.float32)

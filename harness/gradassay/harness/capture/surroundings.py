@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 from datetime import UTC, datetime
@@ -13,6 +14,15 @@ import torch
 import torch.distributed as dist
 
 from gradassay.goldens.header import Framework, Source
+from gradassay.harness.capture.device.choice import described
+
+_KERNEL_SETTINGS = (
+    "ATEN_CPU_CAPABILITY",
+    "MKL_CBWR",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "ONEDNN_DEFAULT_FPMATH_MODE",
+    "ONEDNN_MAX_CPU_ISA",
+)
 
 
 def environment(device: torch.device) -> dict[str, Any]:
@@ -28,8 +38,23 @@ def environment(device: torch.device) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
     }
     if device.type == "cuda":
-        found |= {"gpu": torch.cuda.get_device_name(device), "cuda": torch.version.cuda or ""}
-    return found
+        found |= {
+            "gpu": torch.cuda.get_device_name(device),
+            "cuda": torch.version.cuda or "",
+            "sketched": described(),
+        }
+    return found | _kernels()
+
+
+def _kernels() -> dict[str, Any]:
+    """Which of its kernels torch chooses on CPUs, and what makes them round otherwise."""
+    found: dict[str, Any] = {
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "mkldnn": torch.backends.mkldnn.enabled,
+        "denormals": "flushed" if torch.full((1,), 1e-310, dtype=torch.float64).mul(1.0).item() == 0.0 else "kept",
+    }
+    chosen = [f"{name}={os.environ[name]}" for name in _KERNEL_SETTINGS if os.environ.get(name)]
+    return found | ({"kernel_settings": " ".join(chosen)} if chosen else {})
 
 
 def torch_release() -> Framework:

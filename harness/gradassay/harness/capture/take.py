@@ -12,7 +12,7 @@ from gradassay.goldens.record import Capture
 from gradassay.goldens.sketch import BUCKETS
 from gradassay.harness.capture.census import Census, take_census
 from gradassay.harness.capture.exchange import Exchange
-from gradassay.harness.capture.measured import Held, held, widened
+from gradassay.harness.capture.measured import Held, held, measurements, widened
 from gradassay.harness.capture.piece import Piece
 
 
@@ -47,10 +47,9 @@ def take(
     # One all-reduce: sketch, sum of squares and non-finite count of every parameter, and each rank's largest value.
     count = len(parameters)
     sums = np.zeros((count, BUCKETS + 2 + exchange.size))
-    for piece in own:
-        # Copies that are alike are measured by different ranks, each a part of the parameters.
-        copies = 1 if census.disagree(piece.index) else len(census.claims[piece.index])
-        if piece.replica == piece.index % copies and (measured := piece.measure()) is not None:
+    mine = [piece for piece in own if _is_measured(piece, census)]
+    for piece, measured in zip(mine, measurements(mine), strict=True):
+        if measured is not None:
             row = sums[piece.index]
             row[:BUCKETS] += measured.sketch
             row[BUCKETS : BUCKETS + 2] += (measured.norm2, measured.nonfinite)
@@ -73,6 +72,12 @@ def take(
     return Taken(capture=capture, parameters=found)
 
 
+def _is_measured(piece: Held, census: Census) -> bool:
+    """Copies that are alike are measured by different ranks, each a part of the parameters."""
+    copies = 1 if census.disagree(piece.index) else len(census.claims[piece.index])
+    return piece.replica == piece.index % copies
+
+
 def _copies(own: list[Held], census: Census, count: int, dp: int, exchange: Exchange) -> NDArray[np.float64] | None:
     """[dp, P, 1024] float64 with the rows of parameters whose copies differ, None where none does."""
     differing = [index for index in range(count) if census.disagree(index)]
@@ -85,10 +90,10 @@ def _copies(own: list[Held], census: Census, count: int, dp: int, exchange: Exch
         )
     }
     sketches = np.zeros((len(places), BUCKETS))
-    for piece in own:
-        place = places.get((piece.index, piece.replica))
-        if place is not None and (measured := piece.measure()) is not None:
-            sketches[place] += measured.sketch
+    mine = [piece for piece in own if (piece.index, piece.replica) in places]
+    for piece, measured in zip(mine, measurements(mine), strict=True):
+        if measured is not None:
+            sketches[places[piece.index, piece.replica]] += measured.sketch
     sketches = exchange.add(sketches)
     rows = np.zeros((dp, count, BUCKETS))
     for index in differing:

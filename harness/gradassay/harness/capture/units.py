@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from gradassay.goldens.header import Parameter
 from gradassay.goldens.record import Capture
 from gradassay.goldens.sketch import BUCKETS, SEGMENTS
+from gradassay.harness.capture.device import choice
 from gradassay.harness.capture.exchange import Exchange
 from gradassay.harness.capture.measured import held, places_of
 from gradassay.harness.capture.piece import Piece
+
+if TYPE_CHECKING:
+    from gradassay.harness.capture.device.numbers import Numbers
 
 MOST_UNITS = 64
 
@@ -27,6 +33,7 @@ class UnitSketches:
     """Sketches what backward passes give on this rank, micro step by micro step; nothing is kept but sketches.
 
     Of P parameters there are [accum * groups, P, 1024] numbers on every rank, which are exchanged once, by one all-reduce.
+    What lies on a GPU is added up there, [accum, P, 1072] numbers, and copied once, so that no hook waits for it.
     So that this stays small at any scale, neighbouring ranks are added up where there would be more than MOST_UNITS units.
     """
 
@@ -51,6 +58,7 @@ class UnitSketches:
         self._numbers = np.zeros(count * (self._count * BUCKETS + 2 + self._exchange.size))
         self._units, self._facts = self._parts(self._numbers)
         self._totals = np.zeros((count, SEGMENTS, 3))
+        self._there: dict[torch.device, Numbers] = {}
 
     @property
     def _count(self) -> int:
@@ -64,12 +72,39 @@ class UnitSketches:
 
     def add(self, pieces: Sequence[Piece], micro: int) -> None:
         """Adds what one backward pass gave for some parameters. Raises Incomplete for names and sizes that do not fit."""
-        own = self._units[micro * self._groups + self._group]
+        own = self._own()[micro]
         for piece in held(list(pieces), self._parameters, self._places):
-            self._facts[piece.index, 0] += piece.add(own[piece.index], self._totals[piece.index])
+            if piece.values is None:
+                continue
+            self._facts[piece.index, 0] += 1
+            if isinstance(piece.values, torch.Tensor):
+                row = micro * len(self._parameters) + piece.index
+                self._on(piece.values.device).add(row, piece.values, piece.runs, piece.total, squares=False)
+            else:
+                piece.add(own[piece.index], self._totals[piece.index])
+
+    def _own(self) -> NDArray[np.float64]:
+        """[accum, P, 1024]: the units of this rank."""
+        return self._units[self._group :: self._groups]
+
+    def _on(self, device: torch.device) -> Numbers:
+        if device not in self._there:
+            self._there[device] = choice.numbers(self._accum * len(self._parameters), device)
+        return self._there[device]
+
+    def _collect(self) -> None:
+        """Adds what lies on GPUs to what lies here."""
+        for numbers in self._there.values():
+            sketches, totals = numbers.read()
+            own = self._own()
+            own += sketches.reshape(own.shape)
+            totals = totals.reshape(self._accum, *self._totals.shape)
+            self._totals[:, :, 1] = np.maximum(self._totals[:, :, 1], totals[..., 1].max(axis=0))
+            self._totals[:, :, 2] += totals[..., 2].sum(axis=0)
 
     def capture(self) -> Capture:
         """The units of all ranks as stage `local` of a record; collective, and forgets what was added."""
+        self._collect()
         self._facts[:, 1] = self._totals[:, :, 2].sum(axis=1)
         self._facts[:, 2 + self._exchange.rank] = self._totals[:, :, 1].max(axis=1)
         units, facts = self._parts(self._exchange.add(self._numbers))

@@ -1,4 +1,4 @@
-"""What self-assay adds to a training step: median ratio within one run, watched and plain steps in turns.
+"""What self-assay adds to a training step, as JSON: median ratio within one run, watched and plain steps in turns.
 
 torchrun --nproc-per-node 2 ci/bench/self_assay.py [--accum 3] [--rounds 7]      (OMP_NUM_THREADS=1 on 2 cores)
 """
@@ -6,6 +6,7 @@ torchrun --nproc-per-node 2 ci/bench/self_assay.py [--accum 3] [--rounds 7]     
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from contextlib import nullcontext
 from statistics import median
@@ -50,10 +51,16 @@ def main() -> None:
                 seconds[watched].append(time.perf_counter() - began)
     if rank == 0:
         ratios = [watched_s / plain for plain, watched_s in zip(seconds[False], seconds[True], strict=True)]
-        print(
-            f"moe-small {layout}: {median(seconds[False]):.3f} s plain, {median(seconds[True]):.3f} s with self-assay, "
-            f"median ratio {median(ratios):.3f} of {len(ratios)} pairs"
-        )
+        case = {
+            "problem": problem.name,
+            "ranks": layout.dp,
+            "accum": layout.accum,
+            "plain_s": median(seconds[False]),
+            "self_assay_s": median(seconds[True]),
+            "ratio": median(ratios),
+            "rounds": len(ratios),
+        }
+        print(json.dumps(case))
     dist.destroy_process_group()
 
 

@@ -102,8 +102,11 @@ def build_system(
                 blocks.append(_block(Place(rank, parameter.stage), units[:, buckets], copies[rank, buckets]))
     else:
         for owner, buckets in _owned_buckets(parameter):
-            if buckets.any() and (units[:, buckets].any() or measured[buckets].any()):
-                blocks.append(_block(Place(owner, parameter.stage), units[:, buckets], measured[buckets]))
+            # A mask would copy all of them.
+            where = slice(None) if buckets.all() else buckets
+            own, gradient = units[:, where], measured[where]
+            if own.any() or gradient.any():
+                blocks.append(_block(Place(owner, parameter.stage), own, gradient))
     return System(
         index=index,
         parameter=parameter,
@@ -114,14 +117,15 @@ def build_system(
 
 
 def _block(place: Place, units: NDArray[np.float64], measured: NDArray[np.float64]) -> Block:
-    basis, triangle = np.linalg.qr(units.T)
-    target = basis.T @ measured
-    outside = measured - basis @ target
+    # What was measured goes along as one more column: its part within the units' span and what is beyond come out of the same
+    # reflections, which takes half as long as to form the basis.
+    count = len(units)
+    reduced = np.asarray(np.linalg.qr(np.concatenate((units, measured[None])).T, mode="r"))
     return Block(
         place=place,
-        triangle=triangle,
-        target=target,
-        beyond=float(outside @ outside),
+        triangle=reduced[:count, :count],
+        target=reduced[:count, count],
+        beyond=float(reduced[count, count] ** 2) if len(reduced) > count else 0.0,
         numbers=int(np.count_nonzero(measured.astype(bool) | units.any(axis=0))),
     )
 

@@ -10,6 +10,7 @@ from math import isfinite, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from gradassay.goldens.assay.alike import LEAST_ELEMENTS, alike
 from gradassay.goldens.assay.convention import evaluate
 from gradassay.goldens.assay.evidence import Evidence
 from gradassay.goldens.assay.fits import Fitter
@@ -19,8 +20,6 @@ from gradassay.goldens.assay.shapes import Setting, Uniform
 from gradassay.goldens.assay.system import FIT_MARGIN, System, solve
 from gradassay.goldens.sketch import BUCKETS
 
-# A gradient of fewer elements is a multiple of another one by luck.
-_LEAST_ELEMENTS = 3
 _DEVIATIONS = 5.0
 
 
@@ -183,20 +182,12 @@ def _stale(systems: Sequence[System], evidence: Evidence) -> Wider | None:
 
 
 def _permuted(systems: Sequence[System], evidence: Evidence) -> Wider | None:
-    shapes: dict[tuple[int, ...], list[int]] = {}
-    for index, parameter in enumerate(evidence.parameters):
-        shapes.setdefault(parameter.shape, []).append(index)
     members, sources, residuals = [], [], []
-    for system in systems:
-        measured = evidence.measured[system.index]
-        others = [index for index in shapes[system.parameter.shape] if index != system.index]
-        truths = evidence.truth[others]
+    for system, others in alike(systems, evidence):
+        measured, truths = evidence.measured[system.index], evidence.truth[others]
         norms2 = np.einsum("pk,pk->p", truths, truths)
-        norm = float(np.linalg.norm(measured))
-        if system.copied or system.parameter.numel < _LEAST_ELEMENTS or norm == 0 or not norms2.any():
-            continue
         scales = truths @ measured / np.where(norms2 == 0, np.inf, norms2)
-        left = np.linalg.norm(measured - scales[:, None] * truths, axis=1) / norm
+        left = np.linalg.norm(measured - scales[:, None] * truths, axis=1) / float(np.linalg.norm(measured))
         best = int(np.argmin(left))
         if left[best] <= FIT_MARGIN * system.tolerance.error:
             members.append(system)
@@ -228,7 +219,7 @@ def _scaled_by_owner(systems: Sequence[System], evidence: Evidence) -> Wider | N
         good = {owner: factor for owner, (factor, left) in fits.items() if isfinite(left)}
         if not fits or len(good) < len(fits):
             continue
-        if len(fits) < 2 or min(system.parameter.numel, BUCKETS) < len(fits) + _LEAST_ELEMENTS:
+        if len(fits) < 2 or min(system.parameter.numel, BUCKETS) < len(fits) + LEAST_ELEMENTS:
             unsure.append((system, good))
             continue
         explained.append(system)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from gradassay.goldens.assay.result import Assay, JointFinding
+if TYPE_CHECKING:
+    from gradassay.goldens.assay.result import Assay, JointFinding
 
 
 class Format(StrEnum):

@@ -1,0 +1,90 @@
+"""What pytest-xdist saves on a suite of twelve cells: medians within one run, serial and parallel sessions in turns.
+
+python ci/bench/xdist.py [--rounds 3] [--workers auto]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+SUITE = """
+import pytest
+
+
+@pytest.mark.gradassay(problem="moe-tiny", strategy="single", layouts=["dp1.accum2", "dp1.accum4"])
+def test_single():
+    pass
+
+
+@pytest.mark.gradassay(problem="moe-tiny", strategy="ddp", layouts=["dp1.accum3", "dp2", "dp2.ep2.accum2", "dp4.ep2"])
+def test_ddp():
+    pass
+
+
+@pytest.mark.gradassay(problem="moe-tiny", strategy="fsdp2", layouts=["dp1.accum2", "dp2.accum2", "dp2.ep2", "dp4.accum2"])
+def test_fsdp2():
+    pass
+
+
+@pytest.mark.gradassay(problem="moe-tiny", strategy="zero1", layouts=["dp2", "dp2.accum3"])
+def test_zero1():
+    pass
+"""
+CELLS = 12
+PYTEST, GRADASSAY = (Path(sys.executable).with_name(name) for name in ("pytest", "gradassay"))
+STORE = ("--store", "goldens")
+BUILD = (
+    ("golden", "build", "moe-tiny", *STORE),
+    ("golden", "approve", "moe-tiny.float32", "1", "--reason", "measured", *STORE),
+)
+
+
+def main() -> None:
+    """Prints both medians and their ratio."""
+    parser = argparse.ArgumentParser(description="a suite of twelve cells, serially and under pytest-xdist")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", default="auto")
+    given = parser.parse_args()
+    seconds: dict[str, list[float]] = {"0": [], given.workers: []}
+    with tempfile.TemporaryDirectory(prefix="gradassay-xdist-") as name:
+        folder = Path(name)
+        (folder / "test_suite.py").write_text(SUITE)
+        for command in BUILD:
+            _run(folder, GRADASSAY, *command)
+        for number in range(given.rounds):
+            for workers, spent in seconds.items():
+                began = time.perf_counter()
+                said = _run(folder, PYTEST, "-q", "-n", workers, "--golden-store", "goldens")
+                spent.append(time.perf_counter() - began)
+                if f"{CELLS} passed" not in said:
+                    raise SystemExit(f"not the suite that is to be measured:\n{said}")
+            print(
+                f"round {number + 1}: " + ", ".join(f"-n {key} {spent[-1]:.1f} s" for key, spent in seconds.items()),
+                flush=True,
+            )
+    serial, parallel = (median(spent) for spent in seconds.values())
+    cores = len(os.sched_getaffinity(0))
+    print(
+        f"{CELLS} cells on {cores} cores: {serial:.1f} s serially, {parallel:.1f} s with -n {given.workers}, "
+        f"ratio {parallel / serial:.2f} (medians of {given.rounds})"
+    )
+
+
+def _run(folder: Path, program: Path, *arguments: str) -> str:
+    done = subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(
+            f"{program.name} {' '.join(arguments)} left with {done.returncode}:\n{done.stdout}{done.stderr}"
+        )
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

@@ -81,7 +81,7 @@ def test_a_module_is_of_the_extra_that_is_named(module: str, extra: str):
     assert not found & BASE
 
 
-@pytest.mark.parametrize("extra", OPTIONAL.keys() - FOR_TESTS)
+@pytest.mark.parametrize("extra", sorted(OPTIONAL.keys() - FOR_TESTS))
 def test_every_requirement_of_an_extra_is_known_by_a_module(extra: str):
     known = {name for module in EXTRAS if EXTRAS[module] == extra for name in distributions(module) or {module}}
     assert OPTIONAL[extra] - known == set()

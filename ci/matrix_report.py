@@ -75,6 +75,10 @@ class Lines:
         """A stage that prints to stderr."""
         return _Stage(title, total)
 
+    def say(self, text: str) -> None:
+        """Prints the line to stderr."""
+        print(text, file=sys.stderr)
+
 
 class _Stage:
     def __init__(self, title: str, total: int) -> None:

@@ -66,6 +66,8 @@ def test_a_record_says_where_it_comes_from(tmp_path):
     record = read_record(tmp_path / "record.safetensors")
     environment = record.header.environment
     assert {"torch", "numpy", "python", "device", "backend", "processor", "threads"} <= environment.keys()
+    assert (environment["mkldnn"], environment["denormals"]) == (True, "kept")
+    assert environment["instructions"]
     assert environment["backend"] == "gloo"
     assert environment["options"] == {"sync": "every"}
     assert record.header.created.endswith("Z")

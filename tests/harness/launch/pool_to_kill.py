@@ -24,5 +24,6 @@ class Here:
 if __name__ == "__main__":
     cell = Cell(problem="fake", strategy="hangs", layout=Layout(dp=4))
     folder = Path(sys.argv[1])
-    with Pool(environments=lambda name: Here(), slots=SharedSlots(folder, core_slots(range(2)))) as pool:
+    slots = SharedSlots(folder, core_slots(range(2)))
+    with Pool(environments=lambda name: Here(), slots=slots, servers=folder / "servers") as pool:
         list(pool.run([Task(cell=cell, out=folder / "never", function="ranks_for_tests:hangs")]))

@@ -33,7 +33,7 @@ moe-tiny ddp dp4.ep2.accum3 float32
 moe-tiny ddp dp4.ep4.accum2 float32 no_sync=false
 moe-tiny ddp dp4.ep2.accum2 bfloat16
 ragged-tiny ddp dp4.accum3 float32
-ragged-tiny ddp dp4.accum2 bfloat16 no_sync=false
+ragged-tiny ddp dp4.accum2 bfloat16 no_sync=false bucket_cap_mb=0.01
 moe-tiny fsdp2 dp4.ep2.accum3 float32
 moe-tiny fsdp2 dp4.ep4.accum2 float32 sync=every
 moe-tiny fsdp2 dp4.ep2.accum2 bfloat16 reshard=false

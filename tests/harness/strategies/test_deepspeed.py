@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 
-from gradassay.goldens.errors import UsageError
+from gradassay.goldens.errors import MissingExtra, UsageError
 from gradassay.goldens.layout import Layout
 from gradassay.harness.mesh import Ranks
 from gradassay.harness.problems import load_problem
@@ -66,11 +66,12 @@ def test_options_reach_the_configuration() -> None:
     }
 
 
-def test_without_deepspeed_the_release_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_deepspeed_the_extra_or_a_release_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "deepspeed", None)
     monkeypatch.delitem(sys.modules, "gradassay.harness.strategies.deepspeed_module", raising=False)
     layout = Layout(dp=1)
     task = Task(plan=plan(layout="dp1"), ranks=Ranks(layout=layout, dp_rank=0), device=torch.device("cpu"))
-    with pytest.raises(UsageError, match="deepspeed cannot be imported here") as caught:
+    with pytest.raises(MissingExtra, match="needs deepspeed, which is not installed") as caught:
         load("deepspeed-zero0").start(task)
+    assert caught.value.hint.startswith("pip install 'gradassay[deepspeed]'")
     assert "deepspeed==0.15.3" in caught.value.hint

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from gradassay.goldens.errors import UsageError
+from gradassay.goldens.extras import missing_extra
 from gradassay.goldens.header import Framework
 from gradassay.harness.strategies.deepspeed_moe import canonical_names, parameter_groups, routed_by_deepspeed
 from gradassay.harness.strategies.deepspeed_training import Training
@@ -192,8 +193,9 @@ def _import() -> Any:
     try:
         from gradassay.harness.strategies import deepspeed_module
     except ImportError as error:
-        raise UsageError(
+        release = "name a release, as in deepspeed==0.15.3, so that its own environment is used"
+        raise missing_extra(error, otherwise=f"or {release}") or UsageError(
             f"deepspeed cannot be imported here ({error})",
-            hint="name a release, as in deepspeed==0.15.3, so that its own environment is used",
+            hint=release,
         ) from error
     return deepspeed_module

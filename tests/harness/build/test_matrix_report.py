@@ -108,5 +108,5 @@ layouts = ["dp1.accum3", "dp1.accum4", "dp1.accum5"]
         healthy, impossible = report.run(cells, tmp_path, pool)
     assert healthy.agrees
     assert healthy.worst < 1
-    assert "UsageError: hsdp needs replicas of its shards" in impossible.reason
+    assert "rank 0: hsdp needs replicas of its shards" in impossible.reason
     assert not impossible.agrees

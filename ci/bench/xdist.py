@@ -79,8 +79,9 @@ def main() -> None:
 
 
 def _run(folder: Path, program: Path, *arguments: str) -> str:
-    zoo = {"GRADASSAY_ZOO": str(ZOO)} | os.environ
-    done = subprocess.run([program, *arguments], cwd=folder, env=zoo, capture_output=True, text=True, check=False)
+    # Slots of its own: what else runs on this machine should not be waited for.
+    own = {"GRADASSAY_ZOO": str(ZOO)} | os.environ | {"XDG_RUNTIME_DIR": str(folder)}
+    done = subprocess.run([program, *arguments], cwd=folder, env=own, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(
             f"{program.name} {' '.join(arguments)} left with {done.returncode}:\n{done.stdout}{done.stderr}"

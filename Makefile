@@ -39,12 +39,11 @@ packages:  ## Postgres, Chromium, curl, jq and openssl from Debian, where they a
 test: packages gate  ## all tests but those marked slow
 	$(BIN)/pytest -m "not slow and not dist and not frameworks and not wheel and not triton" --numprocesses 2
 	$(BIN)/pytest -m "not slow and (dist or frameworks or wheel)"
-	$(BIN)/pytest -m "triton and not slow" --numprocesses 2
 
 slow-test: packages gate  ## the tests that take minutes, of no further release
 	$(BIN)/pytest -m "slow and not frameworks and not triton"
 
-triton-test: gate  ## the kernels of GPUs, in Triton's interpreter
+triton-test: $(READY)  ## the kernels of GPUs, in Triton's interpreter
 	$(BIN)/pytest -m triton
 
 zoo-test: zoo  ## every test on real releases of frameworks

@@ -11,6 +11,7 @@ import yaml
 
 from gradassay.api.app import create_app
 from gradassay.api.settings import ServiceSettings
+from gradassay.client.settings import ClientSettings
 from gradassay.goldens.errors import KINDS
 from gradassay.goldens.settings import Settings
 
@@ -27,7 +28,8 @@ def test_every_setting_is_documented():
 
 
 def test_documented_variables_exist():
-    known = {f"GRADASSAY_{name.upper()}" for name in ServiceSettings.model_fields}
+    fields = (*ServiceSettings.model_fields, *ClientSettings.model_fields, "url")
+    known = {f"GRADASSAY_{name.upper()}" for name in fields}
     assert set(re.findall(r"GRADASSAY_[A-Z_]+", STORES + SERVICE)) <= known
 
 

@@ -14,6 +14,7 @@ import pytest
 from gradassay.cli.verify import verify_golden
 from gradassay.goldens.errors import InvalidFile
 from gradassay.goldens.golden import Golden
+from gradassay.goldens.header import Controls
 from gradassay.goldens.store.open import open_store
 
 if TYPE_CHECKING:
@@ -96,6 +97,26 @@ def test_references_that_mean_no_golden(inside: Command, files: Files, tmp_path:
     assert inside("golden", "show", "nobody").code == 3
     assert inside("golden", "show", "nobody@v4").code == 2
     assert inside("golden", "show", tmp_path / "no.safetensors").code == 2
+
+
+def test_show_says_what_became_of_faults_put_into_references(
+    inside: Command, make_golden: Callable[..., Golden], tmp_path: Path
+) -> None:
+    golden = make_golden()
+    assert "not tried" in inside("golden", "show", _written(golden, tmp_path)).out
+    score = Controls(tried=50, kinds=28, layouts=("dp4.accum3",), unnamed=("linear:all in dp4.accum3",))
+    tried = replace(golden, header=replace(golden.header, controls=score))
+    shown = inside("golden", "show", _written(tried, tmp_path)).out
+    assert "100.0% detected, 98.0% named" in " ".join(shown.split())
+    document = json.loads(inside("golden", "show", _written(tried, tmp_path), "--json").out)
+    assert document["controls"]["undetected"] == []
+    assert document["controls"]["tried"] == 50
+
+
+def _written(golden: Golden, folder: Path) -> Path:
+    path = folder / "golden.safetensors"
+    golden.write(path)
+    return path
 
 
 @pytest.mark.dist

@@ -327,6 +327,7 @@ def test_killed_at_any_line(lives: Lives, operation: Operation):
     assert lives.interrupt(operation, points) >= len(points) * MIDST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lives", ["mlflow"], indirect=True)
 @pytest.mark.parametrize("operation", OPERATIONS[:3], ids=lambda operation: operation.name)
 def test_killed_at_any_line_over_mlflow(lives: Lives, operation: Operation):

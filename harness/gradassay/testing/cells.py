@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradassay.goldens.atomic import write_atomically
-from gradassay.goldens.errors import UsageError
+from gradassay.goldens.errors import GradassayError, UsageError
 from gradassay.goldens.extras import require
 from gradassay.goldens.store.lock import locked
 
@@ -49,6 +51,11 @@ class Cells:
         if key not in self._outcomes:
             self._outcomes[key] = self._run(cell, deadline_s)
         return self._outcomes[key]
+
+    def warm(self, frameworks: Iterable[str]) -> None:
+        """Starts what runs cells of these frameworks, without waiting; what cannot be started is told by the first cell."""
+        with suppress(GradassayError):
+            self.pool.warm(*frameworks)
 
     @property
     def pool(self) -> Pool:

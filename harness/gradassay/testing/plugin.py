@@ -73,6 +73,14 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 
 @pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Lets fork servers import what cells need while the first tests begin; the controller of workers collects nothing."""
+    found = dict.fromkeys(plan.cell.framework for item in session.items if (plan := _parameters(item).get(PLAN)))
+    if found and not session.config.option.collectonly:
+        session.config.stash[SESSION].cells.warm(found)
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Runs the cell of a marked test, after its fixtures, which may skip it or set something up."""
     if item.get_closest_marker("gradassay") is None or item.config.getoption("setuponly", default=False):

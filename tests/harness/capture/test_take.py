@@ -21,7 +21,8 @@ def test_figures_are_those_of_the_values(dtype):
     capture = take([whole("weight", values, numel=WEIGHT.numel)], (WEIGHT,), ALONE).capture
     exact = values.double()
     assert np.allclose(capture.sketch[0], sketch(exact.numpy()), atol=1e-12)
-    assert capture.norm2[0] == pytest.approx(float(exact @ exact), rel=1e-12)
+    # Squares of narrower values are added in float32, a few hundred at a time.
+    assert capture.norm2[0] == pytest.approx(float(exact @ exact), rel=1e-12 if dtype is torch.float64 else 1e-7)
     assert capture.absmax[0] == float(exact.abs().max())
     assert capture.present.tolist() == [1]
     assert capture.rank_sketch is None

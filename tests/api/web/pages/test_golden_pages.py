@@ -13,6 +13,7 @@ from forms import submit
 from gradassay.api.judging.refresh import ensure_drift
 from gradassay.api.ledger.deciding import Decision
 from gradassay.goldens.golden import Golden
+from gradassay.goldens.header import Controls
 
 NAME = "toy.float32"
 HOME = f"/goldens/{NAME}"
@@ -47,9 +48,20 @@ def test_lists_say_what_is_approved_and_what_waits(fresh, tmp_path: Path):
 
 def test_page_holds_noise_power_references_and_environment(fresh):
     page = fresh.reader.get(FIRST).text
-    for words in ("Noise floor and power", "fsdp2", "dp4", "99.9 % quantile", "Mutation score: 28 of 28", "first"):
+    for words in ("Noise floor and power", "fsdp2", "dp4", "99.9 % quantile", "first"):
         assert words in page
+    assert "put into its references" not in page
     assert "Approve v1" not in page
+
+
+def test_page_says_what_became_of_faults_put_into_references(fresh, tmp_path: Path):
+    made = golden(fresh)
+    score = Controls(tried=50, kinds=28, layouts=("dp4.accum3",), unnamed=("linear:all in dp4.accum3",))
+    proposed(fresh, replace(made, header=replace(made.header, controls=score)), tmp_path)
+    page = fresh.reader.get(SECOND).text
+    assert "100.0% detected, 98.0% named" in page
+    assert "50 faults of 28 kinds in dp4.accum3" in page
+    assert "linear:all in dp4.accum3: not named" in page
 
 
 def test_approval_needs_a_reason_and_moves_the_channel(fresh, tmp_path: Path):

@@ -38,7 +38,8 @@ packages:  ## Postgres, Chromium, curl, jq and openssl from Debian, where they a
 
 test: packages gate  ## all tests but those marked slow
 	$(BIN)/pytest -m "not slow and not dist and not frameworks and not wheel and not triton" --numprocesses 2
-	$(BIN)/pytest -m "not slow and (dist or frameworks or wheel)"
+	$(BIN)/pytest -m "not slow and (dist or frameworks) and not wheel" --numprocesses 2 --dist loadfile
+	$(BIN)/pytest -m "not slow and wheel"
 
 slow-test: packages gate  ## the tests that take minutes, of no further release
 	$(BIN)/pytest -m "slow and not frameworks and not triton"

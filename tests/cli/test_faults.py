@@ -57,6 +57,7 @@ def test_what_cannot_be_injected_ends_before_any_rank_starts(
 
 
 @pytest.mark.dist
+@pytest.mark.slow
 def test_an_injected_fault_is_seen_and_named(gradassay: Command, tmp_path: Path) -> None:
     (tmp_path / "matrix.toml").write_text('[[matrix]]\nstrategies = ["ddp", "fsdp2"]\ndp = 2\naccum = [1, 3]\n')
     golden = tmp_path / "golden.safetensors"

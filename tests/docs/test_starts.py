@@ -119,7 +119,7 @@ def free_port() -> int:
         return port
 
 
-@pytest.mark.parametrize("page", ["library", *(pytest.param(page, marks=SLOW) for page in ("cli", "ci", "pytest"))])
+@pytest.mark.parametrize("page", [pytest.param(page, marks=SLOW) for page in ("library", "cli", "ci", "pytest")])
 def test_a_start_with_torch_alone(page: str, training: Home, tmp_path: Path) -> None:
     follow(start_of((DOCS / f"{page}.md").read_text()), training, tmp_path, {})
 

@@ -53,6 +53,7 @@ def only_comment(fake: Fake) -> str:
     return str(comment["body"])
 
 
+@pytest.mark.slow
 def test_the_action_comments_a_fault_and_takes_it_back(goldens: str, tmp_path: Path) -> None:
     given = {"golden-store": goldens, "args": "--deadline=200"}
     box = sandbox(tmp_path, FAULTY)

@@ -180,6 +180,7 @@ def _unjudged(client: Client) -> str:
     return str(client.post(client.world.record())["id"])
 
 
+QUICK = ("post", "approve")
 OPERATIONS = [
     Operation(name="post", prepare=lambda client: client.world.record(), ask=Client.post),
     Operation(name="propose", prepare=lambda client: client.world.golden_file(), ask=Client.propose),
@@ -321,7 +322,10 @@ def lives(tmp_path: Path, request: pytest.FixtureRequest) -> Lives:
     return Lives(world=World(folder=tmp_path, toy=toy, store=store))
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize(
+    "operation",
+    [pytest.param(one, id=one.name, marks=() if one.name in QUICK else pytest.mark.slow) for one in OPERATIONS],
+)
 def test_killed_at_any_line(lives: Lives, operation: Operation):
     points = spread(lives.lines(operation), 6)
     assert lives.interrupt(operation, points) >= len(points) * MIDST

@@ -138,6 +138,7 @@ def test_an_interrupted_build_leaves_nothing(workers: Workers):
 
 
 @pytest.mark.dist
+@pytest.mark.slow
 def test_built_twice_it_is_the_same_version_and_why_it_cannot_be_built_is_found_out_once(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -27,6 +27,7 @@ def test_the_environment_is_what_it_claims_to_be(training: Home, tmp_path: Path)
     assert training.run("pip", "check", cwd=tmp_path).code == 0
 
 
+@pytest.mark.slow
 def test_a_step_is_recorded_and_judges_itself(training: Home, tmp_path: Path) -> None:
     cell = ("dense-tiny", "--strategy", "ddp", "--dp", "2", "--accum", "3", "--self-assay")
     recorded = training.run("gradassay", "record", *cell, "--out", "run.safetensors", cwd=tmp_path)

@@ -39,6 +39,7 @@ def _marked(number: int, report: Report) -> object:
 
 @pytest.mark.dist
 @pytest.mark.frameworks
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("report", [_marked(number, report) for number, report in enumerate(REPORTS)])
 def test_law_is_found_and_named_and_controls_agree(report: Report, pool: Pool, goldens: Path, tmp_path: Path) -> None:

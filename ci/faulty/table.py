@@ -46,8 +46,7 @@ class Report:
     of a fixed one. script: a module of this folder, which mends itself for the control. inject: an injected fault as text.
 
     function: what ranks call of a release, where that is no strategy of the harness. why: why no release is run, or what
-    else there is to say. gate: whether it is run at every commit. named: whether the assay says that it looks like this
-    report.
+    else there is to say. named: whether the assay says that it looks like this report.
     """
 
     fault: str
@@ -67,7 +66,6 @@ class Report:
     script: str = ""
     inject: str = ""
     why: str = ""
-    gate: bool = False
     named: bool = True
 
     @property

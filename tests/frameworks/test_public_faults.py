@@ -32,16 +32,13 @@ def goldens(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("goldens")
 
 
-def _marked(number: int, report: Report) -> object:
-    marks = [] if report.gate else [pytest.mark.slow]
-    return pytest.param(report, id=f"{report.fault}-{number}", marks=marks)
-
-
 @pytest.mark.dist
 @pytest.mark.frameworks
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("report", [_marked(number, report) for number, report in enumerate(REPORTS)])
+@pytest.mark.parametrize(
+    "report", [pytest.param(report, id=f"{report.fault}-{number}") for number, report in enumerate(REPORTS)]
+)
 def test_law_is_found_and_named_and_controls_agree(report: Report, pool: Pool, goldens: Path, tmp_path: Path) -> None:
     results = list(public_faults.run(report.trials(), pool, goldens, tmp_path))
     assert len(results) == len(report.trials())

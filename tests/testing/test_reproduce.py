@@ -50,6 +50,6 @@ def test_a_store_is_named_and_its_password_is_not() -> None:
     assert diff_command("golden:x@v1", "run", store="https://ada:secret@host", service=True) == (
         "gradassay --url https://host diff golden:x@v1 run"
     )
-    assert diff_command("/tmp/golden.safetensors", "run", store="/a", service=False) == (
-        "gradassay diff /tmp/golden.safetensors run"
+    assert diff_command("/goldens/golden.safetensors", "run", store="/a", service=False) == (
+        "gradassay diff /goldens/golden.safetensors run"
     )

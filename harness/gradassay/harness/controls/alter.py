@@ -10,6 +10,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from gradassay.goldens.errors import UsageError
 from gradassay.goldens.golden import Golden
 from gradassay.goldens.header import Parameter
 from gradassay.goldens.record import Capture, Record
@@ -74,7 +75,7 @@ class Honest:
 def altered(record: Record, fault: InjectableFault, site: Site, golden: Golden) -> Record:
     """The honest `record` as the fault would have left it, its own rounding with it.
 
-    Raises NotImplementedError for kinds of fault that arithmetic on sketches cannot show: lost precision, and a step before.
+    Raises UsageError for kinds of fault that arithmetic on sketches cannot show: lost precision, and a step before.
     """
     rows = {parameter.name: row for row, parameter in enumerate(golden.header.parameters)}
     honest = Honest(capture=record.captures[STAGE], site=site, golden=golden, rows=rows)
@@ -82,8 +83,8 @@ def altered(record: Record, fault: InjectableFault, site: Site, golden: Golden) 
 
 
 @singledispatch
-def _alter(fault: InjectableFault, honest: Honest) -> Capture:
-    raise NotImplementedError(f"{fault} is not arithmetic on sketches")
+def _alter(fault: InjectableFault, honest: Honest) -> Capture:  # noqa: ARG001
+    raise UsageError(f"{fault} cannot be computed from sketches", hint="inject it into a run: gradassay record --fault")
 
 
 @_alter.register

@@ -61,9 +61,11 @@ class Project:
         return [sys.executable, "-m", "pytest", *PLAIN, junit, *map(str, arguments)]
 
     def environment(self, variables: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The variables that its tests run with."""
+        """The variables that its tests run with, those of an activated environment."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(SETTINGS)}
-        return kept | {"GRADASSAY_ZOO": os.environ.get("GRADASSAY_ZOO", str(ZOO))} | dict(variables or {})
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        zoo = os.environ.get("GRADASSAY_ZOO", str(ZOO))
+        return kept | {"PATH": path, "GRADASSAY_ZOO": zoo} | dict(variables or {})
 
     def run(self, *arguments: str | Path, variables: Mapping[str, str] | None = None) -> Ran:
         """Runs its tests to the end."""

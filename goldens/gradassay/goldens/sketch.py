@@ -57,10 +57,10 @@ def measure_runs(values: NDArray[np.generic], runs: NDArray[np.int64], total: in
     values: 1-D float32, float64 or bfloat16 bits as uint16, the runs' elements one after the other. runs: [n, 2] int64
     first element and length. Raises ValueError where the runs do not fit the values or the parameter.
     """
-    sketched, totals = np.zeros(BUCKETS), np.zeros((SEGMENTS, 3))
+    sketched, totals = np.zeros(BUCKETS), np.zeros(3)
     add_runs(values, runs, total, sketched, totals)
-    squares, largest, nonfinite = zip(*totals.tolist(), strict=True)
-    return Measurement(sketch=sketched, norm2=sum(squares), absmax=max(largest), nonfinite=int(sum(nonfinite)))
+    squares, largest, nonfinite = totals.tolist()
+    return Measurement(sketch=sketched, norm2=squares, absmax=largest, nonfinite=int(nonfinite))
 
 
 def add_runs(
@@ -69,20 +69,18 @@ def add_runs(
     total: int,
     sketched: NDArray[np.float64],
     totals: NDArray[np.float64],
-    *,
-    squares: bool = True,
 ) -> None:
-    """Adds a shard, given as in `measure_runs`, to the sketch [1024] of its parameter and to totals [16, 3]: of each
-    segment the sum of squares (of no meaning without `squares`), the largest magnitude and the non-finite count.
+    """Adds a shard, given as in `measure_runs`, to the sketch [1024] of its parameter and to totals [3]: the sum of squares,
+    the largest magnitude and the non-finite count.
     """
     runs = np.ascontiguousarray(runs, dtype=np.int64)
     _check(values, runs, total)
     if total <= BUCKETS:
-        _add_elements(values, runs, sketched, totals[0])
+        _add_elements(values, runs, sketched, totals)
         return
     from gradassay.goldens.kernel.segments import add
 
-    add(values, runs, total, sketched.reshape(SEGMENTS, ROW), totals, squares)
+    add(values, runs, total, sketched.reshape(SEGMENTS, ROW), totals)
 
 
 def segment_elements(total: int) -> NDArray[np.int64]:

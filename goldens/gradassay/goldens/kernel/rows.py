@@ -4,48 +4,46 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numba import types
-from numba.extending import overload
 
-from gradassay.goldens.kernel.elements import SEED, largest, mix, narrow, signed
-from gradassay.goldens.kernel.prefetch import prefetch
+from gradassay.goldens.kernel.elements import SEED, mix, narrow
+from gradassay.goldens.kernel.lanes import ROW
+from gradassay.goldens.kernel.vectors import add_up
 
-ROW = 64
 # Rows that are added up before they are widened: the spec allows 256 in float32, but rounding grows with them.
 TOGETHER = 8
-# How far ahead of what is added memory is asked for, and in what steps.
-_AHEAD = 32 * ROW
-_LINE = 16
+# Below this, sums of so many float32 stay finite.
+_LIMIT = float(np.finfo(np.float32).max) / TOGETHER
+# Between these, squares of float32 are neither subnormal nor infinite.
+_LEAST, _MOST = 1e-12, 1e12
 
 
-@numba.njit(fastmath={"contract", "nsz"})
-def add_rows(values, position, row, rows, buckets, totals, squares):
+@numba.njit
+def add_rows(values, position, row, rows, signs, buckets, totals):
     """Adds whole rows, the first of which is values[position:]; returns how many, less than all of them where the next one
-    has an element that is not finite.
+    has an element that is not finite. signs: room for those of TOGETHER rows, uint64.
     """
-    sums = _sums(values)
-    done = 0
+    # Rows before `single` are added one by one: among them are elements that are not finite, or too large to be added up.
+    done = single = 0
     while done < rows:
+        together = 1 if done < single else min(TOGETHER, rows - done)
+        limit = _LIMIT if together > 1 else np.inf
+        for one in range(together):
+            signs[one] = mix(np.uint64(SEED) + np.uint64(row + done + one))
         # An index that may be negative would count from the end, which no vector does.
         first = np.uint64(position + ROW * done)
-        if rows - done >= TOGETHER:
-            _add_up(values, first, np.uint64(row + done), sums)
-            found = largest(values, first, ROW * TOGETHER)
-            if found * TOGETHER < _LIMIT:
-                for bucket in range(ROW):
-                    buckets[bucket] += np.float64(sums[bucket])
-                _note(values, first, ROW * TOGETHER, found, totals, squares)
-                done += TOGETHER
-                continue
-        found = largest(values, first, ROW)
-        if not found < np.inf:
-            return done
-        hashed = mix(np.uint64(SEED) + np.uint64(row + done))
-        for bucket in range(ROW):
-            half = np.uint64(bucket & 32)
-            buckets[bucket] += np.float64(signed(values, first + np.uint64(bucket), hashed >> half, bucket & 31))
-        _note(values, first, ROW, found, totals, squares)
-        done += 1
+        found, squared = add_up(values, first, signs, together, limit, buckets)  # type: ignore[call-arg, var-annotated]
+        largest = np.float64(found)
+        if not largest < limit:
+            if together == 1:
+                return done
+            single = done + together
+            continue
+        done += together
+        totals[1] = max(totals[1], largest)
+        if _LEAST < largest < _MOST:
+            totals[0] += np.float64(squared)
+        elif largest > 0.0:
+            totals[0] += _squares(values, first, ROW * together)
     return done
 
 
@@ -65,64 +63,11 @@ def add_part(values, position, first, last, buckets, totals):
         buckets[bucket] += -value if negative else value
 
 
-# Below this, sums of float32 stay finite.
-_LIMIT = float(np.finfo(np.float32).max)
-_LEAST, _MOST = 1e-12, 1e12
-
-
-def _sums(values):
-    """[64] zeros in which rows are added up; compiled by the overload below."""
-
-
-@overload(_sums, inline="always")
-def _compile_sums(values):
-    kind = np.float64 if values.dtype == types.float64 else np.float32
-    return lambda values: np.empty(ROW, kind)  # noqa: ARG005
-
-
-@numba.njit(inline="always")
-def _add_up(values, first, row, sums):
-    """Sums of eight rows, by pairs."""
-    for line in range(ROW * TOGETHER // _LINE):
-        prefetch(values, first + np.uint64(_AHEAD + _LINE * line))  # type: ignore[call-arg]
-    seed = np.uint64(SEED) + row
-    h0, h1, h2, h3 = mix(seed), mix(seed + np.uint64(1)), mix(seed + np.uint64(2)), mix(seed + np.uint64(3))
-    h4, h5, h6, h7 = (
-        mix(seed + np.uint64(4)),
-        mix(seed + np.uint64(5)),
-        mix(seed + np.uint64(6)),
-        mix(seed + np.uint64(7)),
-    )
-    for half in (np.uint64(0), np.uint64(32)):
-        s0, s1, s2, s3 = h0 >> half, h1 >> half, h2 >> half, h3 >> half
-        s4, s5, s6, s7 = h4 >> half, h5 >> half, h6 >> half, h7 >> half
-        for lane in range(32):
-            place = first + half + np.uint64(lane)
-            sums[half + np.uint64(lane)] = (
-                (signed(values, place, s0, lane) + signed(values, place + np.uint64(64), s1, lane))
-                + (signed(values, place + np.uint64(128), s2, lane) + signed(values, place + np.uint64(192), s3, lane))
-            ) + (
-                (signed(values, place + np.uint64(256), s4, lane) + signed(values, place + np.uint64(320), s5, lane))
-                + (signed(values, place + np.uint64(384), s6, lane) + signed(values, place + np.uint64(448), s7, lane))
-            )
-
-
-@numba.njit(inline="always")
-def _note(values, first, elements, found, totals, squares):
-    totals[1] = max(totals[1], found)
-    if squares:
-        # Squares of float32 keep their digits as long as they are neither subnormal nor infinite.
-        if _LEAST < found < _MOST:
-            totals[0] += _squares(values, first, elements, np.float32(0.0))
-        else:
-            totals[0] += _squares(values, first, elements, 0.0)
-
-
 @numba.njit(fastmath={"reassoc", "contract", "nsz"})
-def _squares(values, first, elements, zero):
-    """The sum of squares of values[first : first + elements], in the type of `zero`."""
-    total = zero
+def _squares(values, first, elements):
+    """The sum of squares of values[first : first + elements] in float64."""
+    total = 0.0
     for element in range(elements):
-        value = narrow(values, first + np.uint64(element)) + zero
+        value = np.float64(narrow(values, first + np.uint64(element)))
         total += value * value
-    return np.float64(total)
+    return total

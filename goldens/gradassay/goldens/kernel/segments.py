@@ -2,52 +2,73 @@
 
 from __future__ import annotations
 
+import zlib
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from gradassay.goldens.kernel import threads
-from gradassay.goldens.kernel.rows import add_part, add_rows
+from gradassay.goldens.kernel.rows import TOGETHER, add_part, add_rows
 
 SEGMENTS = 16
 WORTH_THREADS = 1 << 21
+# Segments that a thread takes before it asks for more: few, as one of them may have to share its core.
+_AT_ONCE = 2
+
+
+def _compiled(sources: int) -> Any:
+    """The kernel; compiled code is kept by this file's time and by `sources`, a number of all files that it is made of."""
+
+    @numba.njit(cache=True, nogil=True)
+    def add_segments(values, runs, total, first, last, sketch, totals):
+        """Adds segments [first, last) of a parameter of total > 1024 elements to its sketch [16, 64] and to totals [16, 3]:
+        of each the sum of squares, the largest magnitude and the non-finite count.
+
+        values: 1-D float32, float64 or bfloat16 bits, the runs' elements one after the other. runs: [n, 2] int64 first
+        element and length.
+        """
+        _ = sources
+        rows = (total + 63) // 64
+        bounds = np.minimum(64 * (rows * np.arange(SEGMENTS + 1) // SEGMENTS), total)
+        signs = np.empty(TOGETHER, np.uint64)
+        segment, before = first, 0
+        for run in range(runs.shape[0]):
+            start, length = runs[run, 0], runs[run, 1]
+            element, end = max(start, bounds[first]), min(start + length, bounds[last])
+            while element < end:
+                # Most runs go on where the one before them ended.
+                while element < bounds[segment]:
+                    segment -= 1
+                while element >= bounds[segment + 1]:
+                    segment += 1
+                until = min(end, bounds[segment + 1])
+                _stretch(values, before + element - start, element, until, signs, sketch[segment], totals[segment])
+                element = until
+            before += length
+
+    return add_segments
+
+
+add_segments = _compiled(zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))))
 
 
 @numba.njit
-def _segment(values, runs, total, segment, buckets, totals, squares):
-    """Adds one segment to its buckets [64] and totals [3]."""
-    rows = (total + 63) // 64
-    low = 64 * (rows * segment // SEGMENTS)
-    high = min(total, 64 * (rows * (segment + 1) // SEGMENTS))
-    before = 0
-    for run in range(runs.shape[0]):
-        element = max(runs[run, 0], low)
-        end = min(runs[run, 0] + runs[run, 1], high)
-        position = before + element - runs[run, 0]
-        before += runs[run, 1]
-        while element < end:
-            added = 0
-            if element & 63 == 0:
-                added = add_rows(values, position, element >> 6, (end - element) >> 6, buckets, totals, squares) << 6
-            if added == 0:
-                # The ends of a run, or a block with an element that is not finite: up to the end of the row.
-                added = min(end, ((element >> 6) + 1) << 6) - element
-                add_part(values, position, element, element + added, buckets, totals)
-            element += added
-            position += added
-
-
-@numba.njit(cache=True, nogil=True)
-def add_segments(values, runs, total, first, last, sketch, totals, squares):
-    """Adds segments [first, last) of a parameter of total > 1024 elements to its sketch [16, 64] and totals [16, 3].
-
-    values: 1-D float32, float64 or bfloat16 bits, the runs' elements one after the other. runs: [n, 2] int64 first element
-    and length. squares: False leaves totals [:, 0] of no meaning, which saves time.
-    """
-    for segment in range(first, last):
-        _segment(values, runs, total, segment, sketch[segment], totals[segment], squares)
+def _stretch(values, position, element, end, signs, buckets, totals):
+    """Adds elements [element, end), which lie in one segment, to its buckets [64] and totals [3]."""
+    while element < end:
+        added = 0
+        if element & 63 == 0:
+            added = add_rows(values, position, element >> 6, (end - element) >> 6, signs, buckets, totals) << 6
+        if added == 0:
+            # The ends of a run, or a row with an element that is not finite: up to the end of the row.
+            added = min(end, ((element >> 6) + 1) << 6) - element
+            add_part(values, position, element, element + added, buckets, totals)
+        element += added
+        position += added
 
 
 def add(
@@ -56,14 +77,23 @@ def add(
     total: int,
     sketch: NDArray[np.float64],
     totals: NDArray[np.float64],
-    squares: bool,
 ) -> None:
-    """`add_segments` of all of them, on as many threads as are worth waking."""
-    parts = threads.count() if values.shape[0] >= WORTH_THREADS else 1
-    if parts == 1:
-        add_segments(values, runs, total, 0, SEGMENTS, sketch, totals, squares)
-        return
-    bounds = [SEGMENTS * part // parts for part in range(parts + 1)]
-    threads.each(
-        lambda first, last: add_segments(values, runs, total, first, last, sketch, totals, squares), pairwise(bounds)
-    )
+    """`add_segments` of all of them, on as many threads as are worth waking; totals: [3], of the whole shard."""
+    parts = np.zeros((SEGMENTS, 3))
+    if values.shape[0] < WORTH_THREADS or threads.count() == 1:
+        add_segments(values, runs, total, 0, SEGMENTS, sketch, parts)
+    else:
+        threads.each(
+            lambda first, last: add_segments(values, runs, total, first, last, sketch, parts),
+            pairwise(range(0, SEGMENTS + 1, _AT_ONCE)),
+        )
+    fold(parts, totals)
+
+
+@numba.njit(cache=True)
+def fold(parts, totals):
+    """Adds totals of segments, [16, 3], to those of their parameter, [3]."""
+    for part in range(parts.shape[0]):
+        totals[0] += parts[part, 0]
+        totals[1] = max(totals[1], parts[part, 1])
+        totals[2] += parts[part, 2]

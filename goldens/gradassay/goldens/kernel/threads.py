@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
+from queue import Empty, SimpleQueue
 from typing import Any
 
 VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
@@ -26,12 +28,21 @@ def count() -> int:
 
 
 def each(job: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> None:
-    """Runs `job` with each of the arguments, the last of them on the calling thread."""
-    *others, own = arguments
-    waiting = [_pool().submit(job, *given) for given in others]
-    job(*own)
-    for one in waiting:
-        one.result()
+    """Runs `job` with each of the arguments, on the calling thread and others: whoever is free takes the next."""
+    waiting: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
+    for given in arguments:
+        waiting.put(given)
+
+    def work() -> None:
+        with suppress(Empty):
+            while True:
+                job(*waiting.get_nowait())
+
+    others = [_pool().submit(work) for _ in range(min(count(), waiting.qsize()) - 1)]
+    work()
+    for other in others:
+        if not other.cancel():
+            other.result()
 
 
 @cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -31,5 +30,7 @@ def numbered(pieces: Sequence[Piece], parameters: tuple[Parameter, ...], exchang
     for piece in pieces:
         known = order.get(places.get(piece.name, -1), [])
         number = known.index(piece.replica) if piece.replica in known else 0
-        found.append(replace(piece, replica=number, alone=len(known) == 1))
+        found.append(
+            Piece(name=piece.name, values=piece.values, runs=piece.runs, replica=number, alone=len(known) == 1)
+        )
     return found

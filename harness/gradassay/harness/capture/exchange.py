@@ -33,7 +33,7 @@ class Exchange:
 
     def tables(self, table: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Every rank's table [n, c] int64, by rank; n may differ, c not."""
-        if self.group is None:
+        if self.size == 1:
             return [table]
         # A head of as many rows as most tables have goes with their number; longer tables need a second exchange.
         heads = self._gather(_padded(table, _HEAD, first=len(table)))
@@ -52,7 +52,7 @@ class Exchange:
 
     def add(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The element-wise sum over ranks, on every rank."""
-        if self.group is None:
+        if self.size == 1:
             return values
         summed = torch.from_numpy(values).to(self.device)
         dist.all_reduce(summed, group=self.group)
@@ -61,7 +61,7 @@ class Exchange:
 
     def add_at_root(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """The element-wise sum over ranks on rank 0; elsewhere of no meaning."""
-        if self.group is None:
+        if self.size == 1:
             return values
         summed = torch.from_numpy(values).to(self.device)
         dist.reduce(summed, group_dst=0, group=self.group)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gradassay.goldens.errors import Incomplete
 from gradassay.goldens.header import Parameter
-from gradassay.goldens.sketch import Measurement, add_runs, extent_of, measure_runs
+from gradassay.goldens.sketch import SEGMENTS, add_runs, extent_of
 from gradassay.harness.capture.device import choice
 from gradassay.harness.capture.fingerprint import fingerprint
 from gradassay.harness.capture.piece import Piece
@@ -34,9 +34,9 @@ class Held:
     alone: bool = False
 
     def add(self, sketch: NDArray[np.float64], totals: NDArray[np.float64]) -> None:
-        """Adds values on the CPU to the sketch [1024] and totals [16, 3] of the parameter, all but the sums of squares."""
+        """Adds values on the CPU to the sketch [1024] and totals [3] of the parameter."""
         assert isinstance(self.values, np.ndarray)
-        add_runs(self.values, self.runs, self.total, sketch, totals, squares=False)
+        add_runs(self.values, self.runs, self.total, sketch, totals)
 
 
 def digests(pieces: Sequence[Held]) -> list[int]:
@@ -54,30 +54,31 @@ def digests(pieces: Sequence[Held]) -> list[int]:
     return numbers
 
 
-def measurements(pieces: Sequence[Held]) -> list[Measurement | None]:
-    """Of every piece the sketch, sum of squares, largest magnitude and non-finite count; None where there is no gradient."""
-    found: list[Measurement | None] = [None] * len(pieces)
-    there: dict[torch.device, list[int]] = {}
-    for place, piece in enumerate(pieces):
+def measure_into(
+    sketches: NDArray[np.float64], totals: NDArray[np.float64], rows: Sequence[int], pieces: Sequence[Held]
+) -> None:
+    """Adds every piece that has a gradient to its row of sketches [n, 1024] and of totals [n, 3]."""
+    there: dict[torch.device, list[tuple[int, Held]]] = {}
+    for row, piece in zip(rows, pieces, strict=True):
         if isinstance(piece.values, Tensor):
-            there.setdefault(piece.values.device, []).append(place)
+            there.setdefault(piece.values.device, []).append((row, piece))
         elif piece.values is not None:
-            found[place] = measure_runs(piece.values, piece.runs, piece.total)
-    for device, places in there.items():
-        numbers = choice.numbers(len(places), device)
-        for row, place in enumerate(places):
-            values = pieces[place].values
-            assert isinstance(values, Tensor)
-            numbers.add(row, values, pieces[place].runs, pieces[place].total)
-        for place, sketch, totals in zip(places, *numbers.read(), strict=True):
-            squares, largest, nonfinite = totals.T
-            found[place] = Measurement(
-                sketch=sketch,
-                norm2=float(squares.sum()),
-                absmax=float(largest.max()),
-                nonfinite=int(nonfinite.sum()),
-            )
-    return found
+            piece.add(sketches[row], totals[row])
+    for device, placed in there.items():
+        numbers = choice.numbers(len(placed), device)
+        for place, (_, piece) in enumerate(placed):
+            assert isinstance(piece.values, Tensor)
+            numbers.add(place, piece.values, piece.runs, piece.total)
+        for (row, _), sketch, parts in zip(placed, *numbers.read(), strict=True):
+            sketches[row] += sketch
+            combine(totals[row], parts.reshape(-1, SEGMENTS, 3))
+
+
+def combine(totals: NDArray[np.float64], parts: NDArray[np.float64]) -> None:
+    """Adds what several adders found, [n, ..., 16, 3] by segment, to totals [..., 3]."""
+    totals[..., 0] += parts[..., 0].sum(axis=(0, -1))
+    totals[..., 1] = np.maximum(totals[..., 1], parts[..., 1].max(axis=(0, -1)))
+    totals[..., 2] += parts[..., 2].sum(axis=(0, -1))
 
 
 def places_of(parameters: tuple[Parameter, ...]) -> dict[str, int]:

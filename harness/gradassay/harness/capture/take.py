@@ -12,7 +12,7 @@ from gradassay.goldens.record import Capture
 from gradassay.goldens.sketch import BUCKETS
 from gradassay.harness.capture.census import Census, take_census
 from gradassay.harness.capture.exchange import Exchange
-from gradassay.harness.capture.measured import Held, held, measurements, widened
+from gradassay.harness.capture.measured import Held, held, measure_into, widened
 from gradassay.harness.capture.piece import Piece
 
 
@@ -44,32 +44,36 @@ def take(
     """
     own = held(pieces, parameters)
     census = take_census(own, parameters, dp_rank, exchange)
-    # One all-reduce: sketch, sum of squares and non-finite count of every parameter, and each rank's largest value.
+    # One all-reduce: sketch, sum of squares and non-finite count of every parameter, and each rank's largest value. One array,
+    # of which the capture keeps a part, so that nothing is there twice.
     count = len(parameters)
-    sums = np.zeros((count, BUCKETS + 2 + exchange.size))
+    numbers = np.zeros(count * (BUCKETS + 2 + exchange.size))
+    sketches, facts = _parts(numbers, count)
     mine = [piece for piece in own if _is_measured(piece, census)]
-    for piece, measured in zip(mine, measurements(mine), strict=True):
-        if measured is not None:
-            row = sums[piece.index]
-            row[:BUCKETS] += measured.sketch
-            row[BUCKETS : BUCKETS + 2] += (measured.norm2, measured.nonfinite)
-            largest = BUCKETS + 2 + exchange.rank
-            row[largest] = max(row[largest], measured.absmax)
-    sums = exchange.add(sums)
+    totals = np.zeros((count, 3))
+    measure_into(sketches, totals, [piece.index for piece in mine], mine)
+    facts[:, :2], facts[:, 2 + exchange.rank] = totals[:, (0, 2)], totals[:, 1]
+    sketches, facts = _parts(exchange.add(numbers), count)
     capture = Capture(
-        sketch=sums[:, :BUCKETS].copy(),
-        norm2=sums[:, BUCKETS].copy(),
-        nonfinite=sums[:, BUCKETS + 1].astype(np.int64),
-        absmax=sums[:, BUCKETS + 2 :].max(axis=1),
+        sketch=sketches,
+        norm2=facts[:, 0].copy(),
+        nonfinite=facts[:, 1].astype(np.int64),
+        absmax=facts[:, 2:].max(axis=1),
         present=np.array([census.present(index) for index in range(count)], dtype=np.uint8),
         rank_sketch=_copies(own, census, count, dp, exchange),
         full=_full(own, parameters, exchange) if full else None,
     )
+    shards = [census.shards(index) if dp > 1 else None for index in range(count)]
     found = tuple(
-        replace(parameter, shards=census.shards(index) if dp > 1 else None)
-        for index, parameter in enumerate(parameters)
+        parameter if parameter.shards == held_by else replace(parameter, shards=held_by)
+        for parameter, held_by in zip(parameters, shards, strict=True)
     )
     return Taken(capture=capture, parameters=found)
+
+
+def _parts(numbers: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Views of what is exchanged: [P, 1024] sketches and [P, 2 + ranks] facts."""
+    return numbers[: count * BUCKETS].reshape(count, BUCKETS), numbers[count * BUCKETS :].reshape(count, -1)
 
 
 def _is_measured(piece: Held, census: Census) -> bool:
@@ -91,9 +95,7 @@ def _copies(own: list[Held], census: Census, count: int, dp: int, exchange: Exch
     }
     sketches = np.zeros((len(places), BUCKETS))
     mine = [piece for piece in own if (piece.index, piece.replica) in places]
-    for piece, measured in zip(mine, measurements(mine), strict=True):
-        if measured is not None:
-            sketches[places[piece.index, piece.replica]] += measured.sketch
+    measure_into(sketches, np.zeros((len(places), 3)), [places[piece.index, piece.replica] for piece in mine], mine)
     sketches = exchange.add(sketches)
     rows = np.zeros((dp, count, BUCKETS))
     for index in differing:

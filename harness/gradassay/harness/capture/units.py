@@ -14,7 +14,7 @@ from gradassay.goldens.record import Capture
 from gradassay.goldens.sketch import BUCKETS, SEGMENTS
 from gradassay.harness.capture.device import choice
 from gradassay.harness.capture.exchange import Exchange
-from gradassay.harness.capture.measured import held, places_of
+from gradassay.harness.capture.measured import combine, held, places_of
 from gradassay.harness.capture.piece import Piece
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class UnitSketches:
         count = len(self._parameters)
         self._numbers = np.zeros(count * (self._count * BUCKETS + 2 + self._exchange.size))
         self._units, self._facts = self._parts(self._numbers)
-        self._totals = np.zeros((count, SEGMENTS, 3))
+        self._totals = np.zeros((count, 3))
         self._there: dict[torch.device, Numbers] = {}
 
     @property
@@ -79,7 +79,7 @@ class UnitSketches:
             self._facts[piece.index, 0] += 1
             if isinstance(piece.values, torch.Tensor):
                 row = micro * len(self._parameters) + piece.index
-                self._on(piece.values.device).add(row, piece.values, piece.runs, piece.total, squares=False)
+                self._on(piece.values.device).add(row, piece.values, piece.runs, piece.total)
             else:
                 piece.add(own[piece.index], self._totals[piece.index])
 
@@ -98,15 +98,13 @@ class UnitSketches:
             sketches, totals = numbers.read()
             own = self._own()
             own += sketches.reshape(own.shape)
-            totals = totals.reshape(self._accum, *self._totals.shape)
-            self._totals[:, :, 1] = np.maximum(self._totals[:, :, 1], totals[..., 1].max(axis=0))
-            self._totals[:, :, 2] += totals[..., 2].sum(axis=0)
+            combine(self._totals, totals.reshape(self._accum, -1, SEGMENTS, 3))
 
     def capture(self) -> Capture:
         """The units of all ranks as stage `local` of a record; collective, and forgets what was added."""
         self._collect()
-        self._facts[:, 1] = self._totals[:, :, 2].sum(axis=1)
-        self._facts[:, 2 + self._exchange.rank] = self._totals[:, :, 1].max(axis=1)
+        self._facts[:, 1] = self._totals[:, 2]
+        self._facts[:, 2 + self._exchange.rank] = self._totals[:, 1]
         units, facts = self._parts(self._exchange.add(self._numbers))
         self._begin()
         mean = units.sum(axis=0) / self._dp

@@ -44,4 +44,4 @@ def _load_kernels() -> None:
     for element in (types.float32, types.float64):
         values, runs = types.Array(element, 1, "C"), types.Array(types.int64, 2, "C")
         filled = types.Array(types.float64, 2, "C")
-        add_segments.compile((values, runs, types.int64, types.int64, types.int64, filled, filled, types.boolean))
+        add_segments.compile((values, runs, types.int64, types.int64, types.int64, filled, filled))

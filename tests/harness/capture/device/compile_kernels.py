@@ -42,9 +42,9 @@ def all_kernels(target: GPUTarget, kinds: list[str]) -> dict[str, Any]:
         rows = {"values": f"*{kind}", "pieces": "*i64", "ends": "*i64", "partial": "*fp64", **numbers, "rows": "i32"}
         rows |= {"segment": "i32", "chunk": "i32"}
         for name, variant in {
-            "stretch": {"table": False, "squares": True, "aligned": True, "together": TOGETHER},
-            "runs": {"table": True, "squares": False, "aligned": True, "together": 1},
-            "anywhere": {"table": True, "squares": True, "aligned": False, "together": TOGETHER},
+            "stretch": {"table": False, "aligned": True, "together": TOGETHER},
+            "runs": {"table": True, "aligned": True, "together": 1},
+            "anywhere": {"table": True, "aligned": False, "together": TOGETHER},
         }.items():
             found[f"{name} {kind}"] = compiled(target, add_rows, rows, vector=vector, tile=TILE, **variant)
         elements = {"values": f"*{kind}", "pieces": "*i64", "numbers": "*fp64", **numbers, "runs": "i32"}

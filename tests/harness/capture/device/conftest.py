@@ -50,12 +50,10 @@ def on_device(interpreted: None, monkeypatch: pytest.MonkeyPatch) -> None:
 def measure_there(interpreted: None) -> Callable[..., Measurement]:
     """`measure_runs` by the kernels of GPUs; runs None for the whole parameter."""
 
-    def measure(
-        values: torch.Tensor, runs: NDArray[np.int64] | None = None, total: int | None = None, *, squares: bool = True
-    ) -> Measurement:
+    def measure(values: torch.Tensor, runs: NDArray[np.int64] | None = None, total: int | None = None) -> Measurement:
         numbers = choice.numbers(1, values.device)
         runs = np.array([[0, len(values)]]) if runs is None else runs
-        numbers.add(0, values, runs, len(values) if total is None else total, squares=squares)
+        numbers.add(0, values, runs, len(values) if total is None else total)
         sketches, totals = numbers.read()
         return Measurement(
             sketch=sketches[0],

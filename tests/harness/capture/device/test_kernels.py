@@ -189,10 +189,3 @@ def test_values_may_be_strided_and_of_another_type(measure_there: Measure) -> No
     strided = torch.arange(3000).repeat_interleave(2).reshape(-1, 2).T[0]
     assert not strided.is_contiguous()
     assert_same(measure_there(strided), strided.float(), np.array([[0, 3000]]), 3000)
-
-
-def test_sums_of_squares_may_be_left_out(measure_there: Measure) -> None:
-    values = torch.randn(5000, generator=torch.Generator().manual_seed(1))
-    with_squares, without = measure_there(values), measure_there(values, squares=False)
-    assert np.array_equal(with_squares.sketch, without.sketch)
-    assert without.norm2 != with_squares.norm2

@@ -36,7 +36,6 @@ def _added(
     sums,
     squared,
     largest,
-    squares: tl.constexpr,
     aligned: tl.constexpr,
     vector: tl.constexpr,
     tile: tl.constexpr,
@@ -57,8 +56,7 @@ def _added(
         sums += tl.sum(signed, axis=0).to(tl.float64)
         elements = tl.reshape(elements, (together, tile, ROW // vector, vector))
         largest = tl.maximum(largest, tl.max(elements.to(tl.int32, bitcast=True) & 0x7FFFFFFF, axis=0))
-        if squares:
-            squared += tl.sum(tl.sum(elements * elements, axis=0), axis=2).to(tl.float64)
+        squared += tl.sum(tl.sum(elements * elements, axis=0), axis=2).to(tl.float64)
     return sums, squared, largest
 
 
@@ -102,7 +100,6 @@ def add_rows(
     segment,
     chunk,
     table: tl.constexpr,
-    squares: tl.constexpr,
     aligned: tl.constexpr,
     vector: tl.constexpr,
     tile: tl.constexpr,
@@ -112,9 +109,9 @@ def add_rows(
 
     values: a shard's elements, run after run. With `table`: pieces [n, 3] int64 of first element, end and what leads from
     there to memory, and of every program where its pieces end: ends [segments * programs + 1]. Else the shard is elements
-    [first, end) of a parameter of `rows` rows, whose segments from `segment` on are shared out by `chunk` rows. squares:
-    False leaves sums of squares of no meaning. aligned: pieces begin and end at multiples of `vector` elements, as they do
-    in memory. tile: rows at once, of which `together` are added up in float32.
+    [first, end) of a parameter of `rows` rows, whose segments from `segment` on are shared out by `chunk` rows. aligned:
+    pieces begin and end at multiples of `vector` elements, as they do in memory. tile: rows at once, of which `together`
+    are added up in float32.
     """
     program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
     segment = segment + tl.program_id(1)
@@ -133,15 +130,15 @@ def add_rows(
             inner, outer = whole_rows(row, last, begin, stop, tile * together)
             sums, squared, bits = _added(
                 values, inner, outer, begin, stop, shift, sums, squared, bits,
-                squares, aligned, vector, tile, together, True,
+                aligned, vector, tile, together, True,
             )  # fmt: skip
             sums, squared, bits = _added(
                 values, row, inner, begin, tl.minimum(stop, inner * ROW), shift, sums, squared, bits,
-                squares, aligned, vector, tile, 1, False,
+                aligned, vector, tile, 1, False,
             )  # fmt: skip
             sums, squared, bits = _added(
                 values, outer, last, begin, stop, shift, sums, squared, bits,
-                squares, aligned, vector, tile, 1, False,
+                aligned, vector, tile, 1, False,
             )  # fmt: skip
         top = tl.max(tl.max(tl.max(bits, axis=2), axis=1), axis=0).to(tl.float32, bitcast=True)
         largest += top

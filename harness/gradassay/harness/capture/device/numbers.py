@@ -31,7 +31,7 @@ class Numbers:
             # Backward passes add from streams of their own.
             torch.cuda.current_stream(device).synchronize()
 
-    def add(self, row: int, values: Tensor, runs: NDArray[np.int64], total: int, *, squares: bool = True) -> None:
+    def add(self, row: int, values: Tensor, runs: NDArray[np.int64], total: int) -> None:
         """Adds a shard to a row, as `gradassay.goldens.sketch.add_runs` does. The host does not wait for it, unless there
         are several runs that were not seen before.
 
@@ -47,7 +47,7 @@ class Numbers:
             if total <= BUCKETS:
                 _add_elements(self._numbers[row], values, runs)
             else:
-                _add_rows(self._numbers[row], values, runs, total, squares=squares)
+                _add_rows(self._numbers[row], values, runs, total)
 
     def read(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Sketches [rows, 1024] and totals [rows, 16, 3] on the host, by one copy that waits for all that was added."""
@@ -72,7 +72,7 @@ def _add_elements(numbers: Tensor, values: Tensor, runs: NDArray[np.int64]) -> N
     add_elements[(1,)](values, pieces, numbers, first, first + length, len(runs), table=table)
 
 
-def _add_rows(numbers: Tensor, values: Tensor, runs: NDArray[np.int64], total: int, *, squares: bool) -> None:
+def _add_rows(numbers: Tensor, values: Tensor, runs: NDArray[np.int64], total: int) -> None:
     table = len(runs) > 1
     if table:
         grid, pieces, ends = _rows_table(runs.tobytes(), total, values.device)
@@ -92,7 +92,6 @@ def _add_rows(numbers: Tensor, values: Tensor, runs: NDArray[np.int64], total: i
         grid.segment,
         grid.chunk,
         table=table,
-        squares=squares,
         aligned=grid.aligned % vector == 0,
         vector=vector,
         tile=TILE,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.tensor import DTensor, Partial, Replicate
@@ -25,7 +23,8 @@ def piece_of(name: str, parameter: Tensor, values: Tensor | None, place: Place) 
         assert isinstance(parameter, DTensor), f"{name} is whole, its gradient is not"
         values = values.redistribute(parameter.device_mesh, parameter.placements)
     holder = values if isinstance(values, DTensor) else parameter
-    return replace(local_piece(name, parameter, values), replica=copy_of(holder, place))
+    piece = local_piece(name, parameter, values)
+    return Piece(name=name, values=piece.values, runs=piece.runs, replica=copy_of(holder, place))
 
 
 def copy_of(tensor: Tensor, place: Place) -> int:

@@ -75,12 +75,23 @@ def add_runs(
     """
     runs = np.ascontiguousarray(runs, dtype=np.int64)
     _check(values, runs, total)
+    add_checked(values, runs, total, sketched, totals)
+
+
+def add_checked(
+    values: NDArray[np.generic],
+    runs: NDArray[np.int64],
+    total: int,
+    sketched: NDArray[np.float64],
+    totals: NDArray[np.float64],
+) -> None:
+    """`add_runs` for those who know that their runs, contiguous, fit values and parameter."""
     if total <= BUCKETS:
         _add_elements(values, runs, sketched, totals)
         return
     from gradassay.goldens.kernel.segments import add
 
-    add(values, runs, total, sketched.reshape(SEGMENTS, ROW), totals)
+    add(values, runs, total, sketched, totals)
 
 
 def segment_elements(total: int) -> NDArray[np.int64]:

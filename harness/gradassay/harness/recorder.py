@@ -26,6 +26,7 @@ from gradassay.harness.capture.scene import Scene
 from gradassay.harness.capture.subject import Subject, of_model, of_problem
 from gradassay.harness.capture.surroundings import environment, now, source
 from gradassay.harness.capture.take import Taken
+from gradassay.harness.capture.units import UnitSketches
 from gradassay.harness.capture.watch import Watch
 from gradassay.harness.cell import DTYPES
 from gradassay.harness.names import NameMap
@@ -80,6 +81,7 @@ class Recorder:
         self._subject: Subject | None = None
         self._parameters: tuple[Parameter, ...] = ()
         self._watch: Watch | None = None
+        self._units: UnitSketches | None = None
         self._update: Update | None = None
         self._updates, self._reductions = Updates(), Reductions()
         _check_layout(layout)
@@ -95,7 +97,10 @@ class Recorder:
         self._unwatch()
         scene = self._scene(model)
         scene.model.begin()
-        self._watch = scene.watch(model, sketch=self._self_assay)
+        if self._self_assay:
+            self._units = self._units or scene.units()
+            self._units.forget()
+        self._watch = scene.watch(model, self._units)
 
     def capture(
         self, model: nn.Module, stage: str = "reduced", step: int = 1, *, scaler: Any = None, anyway: bool = False

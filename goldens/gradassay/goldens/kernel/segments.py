@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradassay.goldens.kernel import threads
+from gradassay.goldens.kernel.lanes import ROW
 from gradassay.goldens.kernel.rows import TOGETHER, add_part, add_rows
 
 SEGMENTS = 16
@@ -20,8 +21,8 @@ WORTH_THREADS = 1 << 21
 _AT_ONCE = 2
 
 
-def _compiled(sources: int) -> Any:
-    """The kernel; compiled code is kept by this file's time and by `sources`, a number of all files that it is made of."""
+def _kernels(sources: int) -> tuple[Any, Any]:
+    """Compiled code is kept by this file's time and by `sources`, a number of all files that it is made of."""
 
     @numba.njit(cache=True, nogil=True)
     def add_segments(values, runs, total, first, last, sketch, totals):
@@ -50,10 +51,15 @@ def _compiled(sources: int) -> Any:
                 element = until
             before += length
 
-    return add_segments
+    @numba.njit(cache=True, nogil=True)
+    def add_all(values, runs, total, sketch, totals):
+        """All segments of sketch [1024], what is known of them together in totals [3]."""
+        _ = sources
+        parts = np.zeros((SEGMENTS, 3))
+        add_segments(values, runs, total, 0, SEGMENTS, sketch.reshape(SEGMENTS, ROW), parts)
+        fold(parts, totals)
 
-
-add_segments = _compiled(zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))))
+    return add_segments, add_all
 
 
 @numba.njit
@@ -71,25 +77,6 @@ def _stretch(values, position, element, end, signs, buckets, totals):
         position += added
 
 
-def add(
-    values: NDArray[np.generic],
-    runs: NDArray[np.int64],
-    total: int,
-    sketch: NDArray[np.float64],
-    totals: NDArray[np.float64],
-) -> None:
-    """`add_segments` of all of them, on as many threads as are worth waking; totals: [3], of the whole shard."""
-    parts = np.zeros((SEGMENTS, 3))
-    if values.shape[0] < WORTH_THREADS or threads.count() == 1:
-        add_segments(values, runs, total, 0, SEGMENTS, sketch, parts)
-    else:
-        threads.each(
-            lambda first, last: add_segments(values, runs, total, first, last, sketch, parts),
-            pairwise(range(0, SEGMENTS + 1, _AT_ONCE)),
-        )
-    fold(parts, totals)
-
-
 @numba.njit(cache=True)
 def fold(parts, totals):
     """Adds totals of segments, [16, 3], to those of their parameter, [3]."""
@@ -97,3 +84,27 @@ def fold(parts, totals):
         totals[0] += parts[part, 0]
         totals[1] = max(totals[1], parts[part, 1])
         totals[2] += parts[part, 2]
+
+
+add_segments, add_all = _kernels(
+    zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
+)
+
+
+def add(
+    values: NDArray[np.generic],
+    runs: NDArray[np.int64],
+    total: int,
+    sketch: NDArray[np.float64],
+    totals: NDArray[np.float64],
+) -> None:
+    """Adds all segments to sketch [1024] and, together, to totals [3], on as many threads as are worth waking."""
+    if values.shape[0] < WORTH_THREADS or threads.count() == 1:
+        add_all(values, runs, total, sketch, totals)
+        return
+    buckets, parts = sketch.reshape(SEGMENTS, ROW), np.zeros((SEGMENTS, 3))
+    threads.each(
+        lambda first, last: add_segments(values, runs, total, first, last, buckets, parts),
+        pairwise(range(0, SEGMENTS + 1, _AT_ONCE)),
+    )
+    fold(parts, totals)

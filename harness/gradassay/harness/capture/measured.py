@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gradassay.goldens.errors import Incomplete
 from gradassay.goldens.header import Parameter
-from gradassay.goldens.sketch import SEGMENTS, add_runs, extent_of
+from gradassay.goldens.sketch import SEGMENTS, add_checked, extent_of
 from gradassay.harness.capture.device import choice
 from gradassay.harness.capture.fingerprint import fingerprint
 from gradassay.harness.capture.piece import Piece
@@ -36,7 +36,7 @@ class Held:
     def add(self, sketch: NDArray[np.float64], totals: NDArray[np.float64]) -> None:
         """Adds values on the CPU to the sketch [1024] and totals [3] of the parameter."""
         assert isinstance(self.values, np.ndarray)
-        add_runs(self.values, self.runs, self.total, sketch, totals)
+        add_checked(self.values, self.runs, self.total, sketch, totals)
 
 
 def digests(pieces: Sequence[Held]) -> list[int]:
@@ -122,7 +122,7 @@ def held(pieces: list[Piece], parameters: tuple[Parameter, ...], places: Mapping
                 index=index,
                 total=total,
                 replica=piece.replica,
-                runs=piece.runs,
+                runs=np.ascontiguousarray(piece.runs, dtype=np.int64),
                 values=values,
                 alone=piece.alone,
             )
@@ -132,7 +132,9 @@ def held(pieces: list[Piece], parameters: tuple[Parameter, ...], places: Mapping
 
 def as_array(values: Tensor) -> NDArray[np.generic]:
     """The values on the CPU as float32, float64 or, for bfloat16, their bits as uint16."""
-    values = values.detach().cpu().contiguous()
+    values = values.detach()
+    if not values.is_cpu or not values.is_contiguous():
+        values = values.cpu().contiguous()
     if values.dtype == torch.bfloat16:
         bits: NDArray[np.generic] = values.view(torch.int16).numpy().view(np.uint16)
         return bits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,10 +34,16 @@ class Piece:
 def whole(name: str, gradient: Tensor | None, *, numel: int, replica: int = 0) -> Piece:
     """The piece of a rank that holds the whole parameter: copy number `replica`."""
     values = None if gradient is None else gradient.detach().reshape(-1)
-    return Piece(name=name, values=values, runs=np.array([[0, numel]], dtype=np.int64), replica=replica)
+    return Piece(name=name, values=values, runs=_whole_runs(numel), replica=replica)
 
 
 def stretch(name: str, values: Tensor | None, *, start: int, length: int, replica: int = 0) -> Piece:
     """The piece of a rank that holds elements [start, start + length); length 0 for a rank that holds none."""
     runs = np.array([[start, length]] if length else np.empty((0, 2)), dtype=np.int64).reshape(-1, 2)
     return Piece(name=name, values=values, runs=runs, replica=replica)
+
+
+@lru_cache(maxsize=1024)
+def _whole_runs(numel: int) -> NDArray[np.int64]:
+    """The same array every time, so that those who know it need not look at it again."""
+    return np.array([[0, numel]], dtype=np.int64)

@@ -79,18 +79,21 @@ class Scene:
         slack = rounding(after, self.take(after).capture.norm2, learning_rate)
         return replace(taken, capture=replace(taken.capture, rounding=slack))
 
-    def watch(self, outer: nn.Module, *, sketch: bool) -> Watch:
-        """Watches a window of micro-batches from here on."""
-        layout, units = self.model.place.layout, None
-        if sketch:
-            units = UnitSketches(
-                self.subject.parameters,
-                self.exchange,
-                accum=layout.accum,
-                dp_rank=self.model.place.dp_rank,
-                dp=layout.dp,
-            )
-        return Watch(outer, self.model, accum=layout.accum, units=units, canonical=self.subject.canonical)
+    def units(self) -> UnitSketches:
+        """Sketches of the micro-batches of one window after the other."""
+        place = self.model.place
+        return UnitSketches(
+            self.subject.parameters,
+            self.exchange,
+            accum=place.layout.accum,
+            dp_rank=place.dp_rank,
+            dp=place.layout.dp,
+        )
+
+    def watch(self, outer: nn.Module, units: UnitSketches | None) -> Watch:
+        """Watches a window of micro-batches from here on, to be sketched in `units`."""
+        accum = self.model.place.layout.accum
+        return Watch(outer, self.model, accum=accum, units=units, canonical=self.subject.canonical)
 
     def _coarsest(self, pieces: Sequence[Piece]) -> torch.dtype:
         """The element type of any rank's gradients that rounds most; collective."""

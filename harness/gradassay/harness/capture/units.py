@@ -11,16 +11,19 @@ from numpy.typing import NDArray
 
 from gradassay.goldens.header import Parameter
 from gradassay.goldens.record import Capture
-from gradassay.goldens.sketch import BUCKETS, SEGMENTS
+from gradassay.goldens.sketch import BUCKETS, SEGMENTS, add_checked
 from gradassay.harness.capture.device import choice
 from gradassay.harness.capture.exchange import Exchange
-from gradassay.harness.capture.measured import combine, held, places_of
+from gradassay.harness.capture.measured import as_array, combine, held, places_of
 from gradassay.harness.capture.piece import Piece
 
 if TYPE_CHECKING:
     from gradassay.harness.capture.device.numbers import Numbers
 
 MOST_UNITS = 64
+
+_Place = tuple[int, int, NDArray[np.int64]]
+_NOTHING: tuple[None, int, _Place] = (None, 0, (0, 0, np.empty((0, 2), dtype=np.int64)))
 
 
 def group_count(dp: int, accum: int) -> int:
@@ -50,13 +53,21 @@ class UnitSketches:
         self._exchange, self._accum, self._dp = exchange, accum, dp
         self._groups = group_count(dp, accum)
         self._group = dp_rank // (dp // self._groups)
+        self._known: dict[str, tuple[NDArray[np.int64] | None, int, _Place]] = {}
         self._begin()
+
+    def forget(self) -> None:
+        """What was added and not captured."""
+        if self._facts[:, 0].any():
+            self._begin()
 
     def _begin(self) -> None:
         # One array, so that ranks add it up at once; the pages of other ranks' units cost nothing until then.
         count = len(self._parameters)
         self._numbers = np.zeros(count * (self._count * BUCKETS + 2 + self._exchange.size))
-        self._units, self._facts = self._parts(self._numbers)
+        units, self._facts = self._parts(self._numbers)
+        # [accum, P, 1024]: the units of this rank.
+        self._own = units[self._group :: self._groups]
         self._totals = np.zeros((count, 3))
         self._there: dict[torch.device, Numbers] = {}
 
@@ -72,20 +83,25 @@ class UnitSketches:
 
     def add(self, pieces: Sequence[Piece], micro: int) -> None:
         """Adds what one backward pass gave for some parameters. Raises Incomplete for names and sizes that do not fit."""
-        own = self._own()[micro]
-        for piece in held(list(pieces), self._parameters, self._places):
+        for piece in pieces:
             if piece.values is None:
                 continue
-            self._facts[piece.index, 0] += 1
-            if isinstance(piece.values, torch.Tensor):
-                row = micro * len(self._parameters) + piece.index
-                self._on(piece.values.device).add(row, piece.values, piece.runs, piece.total)
+            index, total, runs = self._place(piece, piece.values.numel())
+            self._facts[index, 0] += 1
+            if choice.stays(piece.values):
+                row = micro * len(self._parameters) + index
+                self._on(piece.values.device).add(row, piece.values, runs, total)
             else:
-                piece.add(own[piece.index], self._totals[piece.index])
+                add_checked(as_array(piece.values), runs, total, self._own[micro, index], self._totals[index])
 
-    def _own(self) -> NDArray[np.float64]:
-        """[accum, P, 1024]: the units of this rank."""
-        return self._units[self._group :: self._groups]
+    def _place(self, piece: Piece, elements: int) -> _Place:
+        """Index, size and runs of a piece, which fit: hooks show the same runs every time, which are looked at once."""
+        shown, number, place = self._known.get(piece.name, _NOTHING)
+        if shown is not piece.runs or number != elements:
+            (fits,) = held([piece], self._parameters, self._places)
+            place = (fits.index, fits.total, fits.runs)
+            self._known[piece.name] = (piece.runs, elements, place)
+        return place
 
     def _on(self, device: torch.device) -> Numbers:
         if device not in self._there:
@@ -96,8 +112,7 @@ class UnitSketches:
         """Adds what lies on GPUs to what lies here."""
         for numbers in self._there.values():
             sketches, totals = numbers.read()
-            own = self._own()
-            own += sketches.reshape(own.shape)
+            self._own += sketches.reshape(self._own.shape)
             combine(self._totals, totals.reshape(self._accum, -1, SEGMENTS, 3))
 
     def capture(self) -> Capture:

@@ -37,11 +37,11 @@ def preload(modules: Sequence[str]) -> None:
 def _load_kernels() -> None:
     from numba import types
 
-    from gradassay.goldens.kernel.segments import add_segments
+    from gradassay.goldens.kernel.segments import add_all
     from gradassay.harness.capture.fingerprint import mixed
 
     mixed.compile((types.Array(types.uint64, 1, "C"),))
     for element in (types.float32, types.float64):
         values, runs = types.Array(element, 1, "C"), types.Array(types.int64, 2, "C")
-        filled = types.Array(types.float64, 2, "C")
-        add_segments.compile((values, runs, types.int64, types.int64, types.int64, filled, filled))
+        filled = types.Array(types.float64, 1, "C")
+        add_all.compile((values, runs, types.int64, filled, filled))

@@ -200,16 +200,19 @@ def test_gpus_that_a_cell_gets_are_what_its_ranks_see(tmp_path: Path) -> None:
 def test_cores_leave_the_environment_alone(share: Callable[[], SharedSlots]) -> None:
     slots = share()
     assert _had(slots.take(2)).variables == {}
-    assert slots.noun == "cores"
+    assert slots.noun == "places"
 
 
-def test_the_machine_has_a_slot_a_core_where_no_gpu_is_visible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_machine_has_two_slots_a_core_where_no_gpu_is_visible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tmp_path.chmod(0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     cores = sorted(os.sched_getaffinity(0))
-    everything = _had(machine_slots().take(len(cores)))
-    assert sorted(path.name for path in (tmp_path / "gradassay").glob("core-*")) == sorted(f"core-{n}" for n in cores)
+    everything = _had(machine_slots().take(2 * len(cores)))
+    names = sorted(path.name for path in (tmp_path / "gradassay").glob("core-*"))
+    assert names == sorted(f"core-{number}-{place}" for number in cores for place in range(2))
     assert machine_slots().take(1) is None
     everything.release()
 

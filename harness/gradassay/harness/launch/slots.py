@@ -17,6 +17,7 @@ from gradassay.harness.launch.devices import VARIABLE, visible_gpus
 from gradassay.harness.launch.locks import Lock, Queue, holder, take_lock
 
 POLL_S = 0.02
+_PLACES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +99,9 @@ class Slot:
     device: str = ""
 
 
-def core_slots(numbers: Sequence[int]) -> list[Slot]:
-    """A slot a processor core."""
-    return [Slot(name=f"core-{number}") for number in numbers]
+def core_slots(numbers: Sequence[int], *, each: int = 1) -> list[Slot]:
+    """Slots on processor cores, so many on each."""
+    return [Slot(name=f"core-{number}-{place}") for place in range(each) for number in numbers]
 
 
 class SharedSlots:
@@ -125,8 +126,8 @@ class SharedSlots:
 
     @property
     def noun(self) -> str:
-        """GPUs or cores."""
-        return "GPUs" if self._slots[0].device else "cores"
+        """GPUs, or places on cores."""
+        return "GPUs" if self._slots[0].device else "places"
 
     def take(self, ranks: int) -> Taken | None:
         """As Slots.take."""
@@ -168,12 +169,14 @@ class SharedSlots:
 
 
 def machine_slots() -> SharedSlots:
-    """The slots of this user on this machine: its GPUs, where it has any that CUDA_VISIBLE_DEVICES does not hide, else cores.
+    """The slots of this user on this machine: its GPUs, where it has any that CUDA_VISIBLE_DEVICES does not hide, else places
+    on cores.
 
-    Cores are those that this process may run on. Raises UsageError where there is no folder that only this user can write.
+    Cores are those that this process may run on. Each has two places, as ranks wait for each other a good part of the time.
+    Raises UsageError where there is no folder that only this user can write.
     """
     gpus = [Slot(name=f"gpu-{quote(gpu.uuid, safe='')}", device=gpu.name) for gpu in visible_gpus()]
-    return SharedSlots(machine_folder(), gpus or core_slots(sorted(os.sched_getaffinity(0))))
+    return SharedSlots(machine_folder(), gpus or core_slots(sorted(os.sched_getaffinity(0)), each=_PLACES))
 
 
 def machine_folder() -> Path:

@@ -8,15 +8,23 @@ from statistics import median
 
 
 def in_turns(
-    tasks: Mapping[str, Callable[[], object]], rounds: int, *, before: Callable[[], object] | None = None
+    tasks: Mapping[str, Callable[[], object]],
+    rounds: int,
+    *,
+    before: Callable[[], object] | None = None,
+    warm_s: float = 0.0,
 ) -> dict[str, list[float]]:
     """Seconds of every task in each round, after one that is not counted; the order is turned round every time.
 
-    before: called ahead of each task, off the clock.
+    before: called ahead of each task, off the clock. warm_s: how long each task runs before that, off the clock as well, so
+    that its own threads are awake, and those of others have stopped to spin.
     """
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     for number in range(rounds + 1):
         for name in list(tasks)[:: -1 if number % 2 else 1]:
+            warm = time.perf_counter() + warm_s
+            while time.perf_counter() < warm:
+                tasks[name]()
             if before is not None:
                 before()
             began = time.perf_counter()

@@ -16,7 +16,8 @@ from gradassay.goldens.kernel.lanes import ROW
 from gradassay.goldens.kernel.rows import TOGETHER, add_part, add_rows
 
 SEGMENTS = 16
-WORTH_THREADS = 1 << 21
+# Below this many elements one thread is done before another has been woken.
+WORTH_THREADS = 1 << 24
 # Segments that a thread takes before it asks for more: few, as one of them may have to share its core.
 _AT_ONCE = 2
 

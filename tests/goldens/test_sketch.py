@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -68,6 +71,80 @@ def test_column_shards_add_up(rows: int, columns: int, ranks: int) -> None:
         runs = np.array([[row * columns + part[0], len(part)] for row in range(rows)] if len(part) else [])
         total += sketch_runs(values[:, part].ravel(), runs.reshape(-1, 2).astype(np.int64), values.size)
     assert np.array_equal(total, sketch(values.ravel()))
+
+
+def exactly(values: np.ndarray, runs: np.ndarray, total: int) -> np.ndarray:
+    """The sketch [1024] of a parameter of more than 1024 elements, element by element in float64."""
+    bounds, found, before = segment_elements(total), np.zeros((16, 64)), 0
+    for first, length in runs.tolist():
+        for element in range(first, first + length):
+            value = float(values[before + element - first])
+            if np.isfinite(value):
+                negative = int(elements.mix(np.uint64(elements.SEED + (element >> 6)))) >> (element & 63) & 1
+                segment = int(np.searchsorted(bounds, element, side="right")) - 1
+                found[segment, element & 63] += -value if negative else value
+        before += length
+    return found.reshape(-1)
+
+
+@given(
+    total=st.integers(1025, 9000),
+    cuts=st.lists(st.floats(0, 1), max_size=6),
+    order=st.randoms(use_true_random=False),
+    kind=st.sampled_from(["float32", "float64", "bfloat16"]),
+    spikes=st.lists(
+        st.tuples(st.floats(0, 1), st.sampled_from([np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-30, 0.0])), max_size=6
+    ),
+    scale=st.sampled_from([1.0, 1e-20, 1e25, 0.0]),
+)
+@settings(deadline=None, max_examples=60)
+def test_runs_in_any_order_give_what_elements_do(
+    total: int, cuts: list[float], order: Any, kind: str, spikes: list[tuple[float, float]], scale: float
+) -> None:
+    whole = (scale * np.random.default_rng(total).standard_normal(total)).astype(np.float32)
+    for place, value in spikes:
+        whole[int(place * (total - 1))] = value
+    if kind == "bfloat16":
+        whole = (bfloat16_bits(whole).astype(np.uint32) << 16).view(np.float32)
+    bounds = [0, *sorted(int(cut * total) for cut in cuts), total]
+    runs = [[first, end - first] for first, end in pairwise(bounds)]
+    order.shuffle(runs)
+    values = np.concatenate([whole[first : first + length] for first, length in runs])
+    stored = bfloat16_bits(values) if kind == "bfloat16" else values.astype(kind)
+    found = measure_runs(stored, np.array(runs), total)
+    finite = np.where(np.isfinite(values), values, 0.0).astype(np.float64)
+    # What is added up in a bucket may cancel, but no more is lost than float32 loses of the sum of its magnitudes.
+    lost = 1e-6 * np.sqrt(total) * np.abs(finite).max()
+    assert np.allclose(found.sketch, exactly(values, np.array(runs), total), rtol=0, atol=lost)
+    assert found.norm2 == pytest.approx(finite @ finite, rel=1e-6, abs=1e-300)
+    assert found.absmax == np.abs(finite).max()
+    assert found.nonfinite == np.count_nonzero(~np.isfinite(values))
+
+
+@pytest.mark.parametrize("step", [2, -1])
+def test_values_may_be_strided(step: int) -> None:
+    values = np.random.default_rng(0).standard_normal(9000).astype(np.float32)[::step]
+    assert np.array_equal(sketch(values), sketch(values.copy()))
+
+
+def test_compiled_code_is_of_these_sources(tmp_path: Path) -> None:
+    script = """
+import numpy as np
+from gradassay.goldens.kernel.segments import _for_all
+
+for sources in (1, 2, 1):
+    kernel = _for_all(sources)
+    kernel(np.zeros(2048), np.array([[0, 2048]]), 2048, np.zeros(1024), np.zeros(3))
+    print(sum(kernel.stats.cache_hits.values()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["0", "0", "1"]
 
 
 def test_sketch_is_linear_and_keeps_norms() -> None:

@@ -75,6 +75,7 @@ def add_runs(
     """
     runs = np.ascontiguousarray(runs, dtype=np.int64)
     _check(values, runs, total)
+    values = np.ascontiguousarray(values)
     add_checked(values, runs, total, sketched, totals)
 
 
@@ -85,7 +86,7 @@ def add_checked(
     sketched: NDArray[np.float64],
     totals: NDArray[np.float64],
 ) -> None:
-    """`add_runs` for those who know that their runs, contiguous, fit values and parameter."""
+    """`add_runs` for those who know that values and runs fit each other and the parameter, and that both are contiguous."""
     if total <= BUCKETS:
         _add_elements(values, runs, sketched, totals)
         return

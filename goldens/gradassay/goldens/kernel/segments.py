@@ -22,7 +22,7 @@ WORTH_THREADS = 1 << 24
 _AT_ONCE = 2
 
 
-def _kernels(sources: int) -> tuple[Any, Any]:
+def _for_segments(sources: int) -> Any:
     """Compiled code is kept by this file's time and by `sources`, a number of all files that it is made of."""
 
     @numba.njit(cache=True, nogil=True)
@@ -52,15 +52,19 @@ def _kernels(sources: int) -> tuple[Any, Any]:
                 element = until
             before += length
 
+    return add_segments
+
+
+def _for_all(sources: int) -> Any:
     @numba.njit(cache=True, nogil=True)
     def add_all(values, runs, total, sketch, totals):
-        """All segments of sketch [1024], what is known of them together in totals [3]."""
+        """Adds all segments to sketch [1024] and, together, to totals [3]; arguments as of `add_segments`."""
         _ = sources
         parts = np.zeros((SEGMENTS, 3))
         add_segments(values, runs, total, 0, SEGMENTS, sketch.reshape(SEGMENTS, ROW), parts)
         fold(parts, totals)
 
-    return add_segments, add_all
+    return add_all
 
 
 @numba.njit
@@ -87,9 +91,8 @@ def fold(parts, totals):
         totals[2] += parts[part, 2]
 
 
-add_segments, add_all = _kernels(
-    zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
-)
+_SOURCES = zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
+add_segments, add_all = _for_segments(_SOURCES), _for_all(_SOURCES)
 
 
 def add(

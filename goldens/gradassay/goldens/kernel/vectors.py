@@ -13,6 +13,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from gradassay.goldens.kernel.lanes import ROW, Bfloat16Lanes, Lanes
@@ -34,6 +35,8 @@ def add_up(_context, values, first, signs, rows, limit, buckets):  # noqa: ARG00
     Returns the largest magnitude, not finite where one is not, and the sum of squares. values: float64, float32 or bfloat16
     bits; all is added up in float64 of float64, else in float32.
     """
+    if values.layout != "C":
+        raise TypingError("vectors are loaded from contiguous arrays only")
     kind = types.float64 if values.dtype == types.float64 else types.float32
     lanes = Bfloat16Lanes() if values.dtype == types.uint16 else Lanes(kind.bitwidth)
 

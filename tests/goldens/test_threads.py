@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from gradassay.goldens.kernel import segments, threads
+from gradassay.goldens.kernel import threads
 from gradassay.goldens.sketch import measure
 
 
@@ -44,7 +44,7 @@ def test_count(variables: dict[str, str], expected: int | None, monkeypatch: pyt
 
 @pytest.mark.parametrize("number", [2, 3, 16, 40])
 def test_threads_change_no_bit(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = np.random.default_rng(0).standard_normal(segments.WORTH_THREADS + 777).astype(np.float32)
+    values = np.random.default_rng(0).standard_normal(threads.WORTH_WAKING + 777).astype(np.float32)
     _several(monkeypatch, 1)
     alone = measure(values)
     _several(monkeypatch, number)
@@ -61,12 +61,12 @@ def test_an_error_on_another_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -
             raise ValueError("the first")
 
     with pytest.raises(ValueError, match="the first"):
-        threads.each(job, [(0,), (1,), (2,)])
+        threads.each(job, [(0,), (1,), (2,)], elements=threads.WORTH_WAKING)
 
 
 def test_a_forked_process_starts_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     _several(monkeypatch, 2)
-    values = np.ones(segments.WORTH_THREADS, dtype=np.float32)
+    values = np.ones(threads.WORTH_WAKING, dtype=np.float32)
     expected = measure(values).norm2
     child = os.fork()
     if child == 0:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 import torch
 
-from gradassay.goldens.errors import Incomplete
+from gradassay.goldens.errors import Incomplete, UsageError
 from gradassay.goldens.header import Parameter
 from gradassay.harness.capture.census import Census, take_census
+from gradassay.harness.capture.copies import differing
 from gradassay.harness.capture.exchange import Exchange
-from gradassay.harness.capture.measured import held
+from gradassay.harness.capture.held import held
 from gradassay.harness.capture.piece import Piece, stretch, whole
+from gradassay.harness.capture.sums import Sums
 
+ALONE = Exchange(group=None, device=torch.device("cpu"))
 WEIGHT = Parameter(name="weight", shape=(10, 4), family="dense")
 VALUES = torch.arange(40.0)
 
 
 class _Others:
-    """Stands for the exchange of ranks whose pieces are all known."""
+    """Stands for the exchange of ranks whose pieces are all known: each of what they would send, by kind of table."""
 
     def __init__(self, tables: list[list[np.ndarray]]) -> None:
         self._tables = iter(tables)
@@ -39,16 +44,21 @@ class _Recorded(_Others):
 
 
 def _census(*ranks: list[Piece], parameters: tuple[Parameter, ...] = (WEIGHT,)) -> Census:
-    tables: list[list[np.ndarray]] = [[], []]
+    recorded = _Recorded()
     for rank, pieces in enumerate(ranks):
-        recorded = _Recorded()
-        try:
+        with suppress(Incomplete):
             take_census(held(pieces, parameters), parameters, rank, recorded)  # type: ignore[arg-type]
-        except Incomplete:
-            assert len(recorded.sent) == 2, "one rank alone covers little, and must still tell the others"
-        for table, sent in zip(tables, recorded.sent, strict=True):
-            table.append(sent)
-    return take_census([], parameters, 0, _Others(tables))  # type: ignore[arg-type]
+        assert len(recorded.sent) == rank + 1, "one rank alone covers little, and must still tell the others"
+    return take_census([], parameters, 0, _Others([recorded.sent]))  # type: ignore[arg-type]
+
+
+def _differing(*ranks: list[Piece]) -> list[int]:
+    census, recorded = _census(*ranks), _Recorded()
+    own = [held(pieces, (WEIGHT,)) for pieces in ranks]
+    digests = [Sums(1, ALONE).add(pieces, [None] * len(pieces), told=[True] * len(pieces)) for pieces in own]
+    for pieces, known in zip(own, digests, strict=True):
+        differing(census, pieces, known, recorded)  # type: ignore[arg-type]
+    return differing(census, [], [], _Others([recorded.sent]))  # type: ignore[arg-type]
 
 
 def _part(start: int, end: int, replica: int = 0, times: float = 1.0) -> Piece:
@@ -59,7 +69,7 @@ def test_shards_that_cover_everything_once():
     census = _census([_part(0, 16)], [_part(16, 32)], [_part(32, 40)], [_part(40, 40)])
     assert census.present(0)
     assert census.shards(0) == ((0, 0, 16), (1, 16, 32), (2, 32, 40))
-    assert not census.disagree(0)
+    assert not census.copied(0)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +82,6 @@ def test_shards_that_cover_everything_once():
         ([[_part(0, 39)], []], r"\[39, 40\) of 40 are held by no rank"),
         ([[], []], "weight: no rank holds it"),
         ([[_part(0, 40)], [_part(0, 30, replica=1)]], r"\[30, 40\) of 40 are held by no rank of copy 1"),
-        ([[_part(0, 40, replica=1)], []], "weight: no rank holds it"),
         (
             [[_part(0, 16)], [stretch("weight", None, start=16, length=24)]],
             "weight: rank 1 gave no gradient for its part",
@@ -96,20 +105,41 @@ def test_strided_shards_cover_by_runs():
 def test_copies_are_compared_to_the_last_bit():
     copies = [whole("weight", VALUES, numel=40, replica=rank) for rank in range(3)]
     census = _census(*([copy] for copy in copies))
-    assert not census.disagree(0)
+    assert census.copied(0)
     assert census.shards(0) is None
+    assert census.holders(0) == {0: [0], 1: [1], 2: [2]}
+    assert _differing(*([copy] for copy in copies)) == []
     other = VALUES.clone()
     other[7] = torch.nextafter(other[7], torch.tensor(100.0))
-    census = _census([copies[0]], [whole("weight", other, numel=40, replica=1)], [copies[2]])
-    assert census.disagree(0)
-    assert census.holders(0) == {0: [0], 1: [1], 2: [2]}
+    assert _differing([copies[0]], [whole("weight", other, numel=40, replica=1)], [copies[2]]) == [0]
 
 
 def test_copies_of_shards_are_compared_too():
     same = [[_part(0, 20)], [_part(20, 40)], [_part(0, 20, 1)], [_part(20, 40, 1)]]
-    assert not _census(*same).disagree(0)
+    assert _differing(*same, [_part(40, 40, 1)]) == []
     assert _census(*same).shards(0) == ((0, 0, 20), (1, 20, 40))
-    assert _census(*same[:3], [_part(20, 40, 1, times=2)]).disagree(0)
+    assert _differing(*same[:3], [_part(20, 40, 1, times=2)]) == [0]
+
+
+def test_copies_have_the_numbers_that_ranks_gave_them_in_their_order():
+    census = _census([_part(0, 40, 12)], [_part(0, 40, 5)], [_part(40, 40, 3)], [_part(0, 40, 7)])
+    assert list(census.claims[0]) == [5, 7, 12]
+    assert census.first(0) == 5
+    assert census.holders(0) == {1: [5], 3: [7], 0: [12]}
+    shares = [census.shares(held([_part(0, 40, number)], (WEIGHT,))) for number in (12, 5, 3, 7)]
+    assert shares == [[None], [0], [None], [None]], "each parameter is measured once"
+
+
+def test_the_element_type_is_that_which_rounds_most():
+    halves = [stretch("weight", VALUES[:20].bfloat16(), start=0, length=20), _part(20, 40)]
+    assert _census(halves[:1], halves[1:]).dtype == torch.bfloat16
+    assert _census([_part(0, 40)]).dtype == torch.float32
+    assert _census([whole("weight", None, numel=40)]).dtype == torch.float64
+
+
+def test_gradients_of_unknown_element_types_are_refused():
+    with pytest.raises(UsageError, match="weight: a gradient of element type int32"):
+        held([whole("weight", VALUES.int(), numel=40)], (WEIGHT,))
 
 
 def test_a_parameter_without_gradient_is_not_present():
@@ -126,7 +156,6 @@ def test_pieces_that_do_not_fit_the_problem():
 
 
 def test_an_exchange_of_one_process_gives_back_what_it_got():
-    exchange = Exchange(group=None, device=torch.device("cpu"))
-    assert exchange.tables(np.ones((2, 3), dtype=np.int64))[0].sum() == 6
-    assert exchange.add(np.ones(3)).sum() == 3
-    assert (exchange.rank, exchange.size) == (0, 1)
+    assert ALONE.tables(np.ones((2, 3), dtype=np.int64))[0].sum() == 6
+    assert ALONE.add(np.ones(3)).sum() == 3
+    assert (ALONE.rank, ALONE.size) == (0, 1)

@@ -8,7 +8,7 @@ from gradassay.harness.capture.exchange import Exchange
 from rank_jobs import Job, run_jobs
 from rank_tables import numbered_table, tables_and_document
 
-PAIRS = [(first, second) for first in (0, 3, 255, 256, 257, 700) for second in (0, 256, 700)]
+PAIRS = [(first, second) for first in (0, 3, 1023, 1024, 1025, 2700) for second in (0, 1024, 2700)]
 
 
 @pytest.mark.dist

@@ -7,16 +7,12 @@ import pytest
 import torch
 from torch import nn
 
-from gradassay.goldens.header import Parameter
 from gradassay.goldens.layout import Layout
-from gradassay.harness.capture.copies import numbered
-from gradassay.harness.capture.exchange import Exchange
 from gradassay.harness.capture.fingerprint import fingerprint
 from gradassay.harness.capture.models import recognise
 from gradassay.harness.capture.models.place import Place
 from gradassay.harness.capture.models.plain import named
 from gradassay.harness.capture.moment.reductions import Reductions
-from gradassay.harness.capture.piece import Piece, whole
 from gradassay.harness.problems.families import guess_family
 
 
@@ -43,23 +39,15 @@ def test_names_are_those_of_the_model_alone():
     assert [own.name for own in model.parameters()] == ["0.weight", "0.bias", "1.bias"]
 
 
-class _Others(Exchange):
-    """This rank beside others, whose tables are given."""
-
-    def tables(self, table):
-        return [table, np.array([[0, 7], [0, 3], [1, 9]], dtype=np.int64)]
-
-
-def test_copies_are_numbered_in_the_order_of_what_ranks_called_them():
-    parameters = tuple(Parameter(name=name, shape=(4,), family="dense") for name in ("a", "b"))
-    values = torch.ones(4)
-    pieces = [
-        whole("a", values, numel=4, replica=5),
-        whole("b", values, numel=4, replica=12),
-        Piece(name="b", values=values[:0], runs=np.empty((0, 2), dtype=np.int64), replica=99),
-    ]
-    found = numbered(pieces, parameters, _Others(group=None, device=torch.device("cpu")))
-    assert [(piece.name, piece.replica) for piece in found] == [("a", 1), ("b", 1), ("b", 0)]
+@pytest.mark.parametrize("bit", [0, 13, 31])
+@pytest.mark.parametrize("apart", [1, 2, 16, 32, 160])
+def test_a_fingerprint_tells_bits_that_changed_twice(apart: int, bit: int):
+    values = np.random.default_rng(1).standard_normal(4096).astype(np.float32)
+    own = fingerprint(values)
+    for place in (0, 1, 2048, 4096 - apart - 1):
+        other = values.copy()
+        other.view(np.uint32)[[place, place + apart]] ^= np.uint32(1 << bit)
+        assert fingerprint(other) != own, place
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000, 4096])

@@ -16,8 +16,6 @@ from gradassay.goldens.kernel.lanes import ROW
 from gradassay.goldens.kernel.rows import TOGETHER, add_part, add_rows
 
 SEGMENTS = 16
-# Below this many elements one thread is done before another has been woken.
-WORTH_THREADS = 1 << 24
 # Segments that a thread takes before it asks for more: few, as one of them may have to share its core.
 _AT_ONCE = 2
 
@@ -103,12 +101,13 @@ def add(
     totals: NDArray[np.float64],
 ) -> None:
     """Adds all segments to sketch [1024] and, together, to totals [3], on as many threads as are worth waking."""
-    if values.shape[0] < WORTH_THREADS or threads.count() == 1:
+    if not threads.worth(values.shape[0]):
         add_all(values, runs, total, sketch, totals)
         return
     buckets, parts = sketch.reshape(SEGMENTS, ROW), np.zeros((SEGMENTS, 3))
     threads.each(
         lambda first, last: add_segments(values, runs, total, first, last, buckets, parts),
         pairwise(range(0, SEGMENTS + 1, _AT_ONCE)),
+        elements=values.shape[0],
     )
     fold(parts, totals)

@@ -17,6 +17,9 @@ from typing import Any
 VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 """Environment variables that say how many threads a process may use, the first one that is a number; else its CPUs."""
 
+WORTH_WAKING = 1 << 24
+"""Elements below which one thread is done before another has been woken."""
+
 
 @cache
 def count() -> int:
@@ -27,8 +30,15 @@ def count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def each(job: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> None:
-    """Runs `job` with each of the arguments, on the calling thread and others: whoever is free takes the next."""
+def worth(elements: int) -> bool:
+    """Whether there are others than the calling thread, and so much to do that they do a part of it once they are awake."""
+    return elements >= WORTH_WAKING and count() > 1
+
+
+def each(job: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], *, elements: int) -> None:
+    """Runs `job` with each of the arguments, on the calling thread and, where that is `worth` it, others: whoever is free
+    takes the next. elements: of all jobs together.
+    """
     waiting: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
     for given in arguments:
         waiting.put(given)
@@ -38,7 +48,8 @@ def each(job: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> None:
             while True:
                 job(*waiting.get_nowait())
 
-    others = [_pool().submit(work) for _ in range(min(count(), waiting.qsize()) - 1)]
+    helpers = min(count(), waiting.qsize()) - 1 if worth(elements) else 0
+    others = [_pool().submit(work) for _ in range(helpers)]
     work()
     for other in others:
         if not other.cancel():

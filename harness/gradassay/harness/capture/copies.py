@@ -1,4 +1,4 @@
-"""Copies of parameters numbered from 0, whatever numbers ranks gave them."""
+"""Which parameters' copies are not the same, to the last bit."""
 
 from __future__ import annotations
 
@@ -7,30 +7,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gradassay.goldens.header import Parameter
+from gradassay.harness.capture.census import Census
 from gradassay.harness.capture.exchange import Exchange
-from gradassay.harness.capture.piece import Piece
+from gradassay.harness.capture.held import Held
 
 
-def numbered(pieces: Sequence[Piece], parameters: tuple[Parameter, ...], exchange: Exchange) -> list[Piece]:
-    """The pieces with the copies of every parameter numbered from 0, in the order of the numbers that all ranks gave them;
-    collective.
+def differing(census: Census, pieces: Sequence[Held], digests: Sequence[int], exchange: Exchange) -> list[int]:
+    """Places of the parameters whose copies differ in any bit; collective where any parameter has several.
+
+    digests: of the place and bytes of each of this rank's pieces.
     """
-    places = {parameter.name: index for index, parameter in enumerate(parameters)}
-    own = np.array(
-        [[places.get(piece.name, -1), piece.replica] for piece in pieces if len(piece.runs)],
-        dtype=np.int64,
-    ).reshape(-1, 2)
-    given: dict[int, set[int]] = defaultdict(set)
-    for table in exchange.tables(own):
-        for index, replica in table.tolist():
-            given[index].add(replica)
-    order = {index: sorted(replicas) for index, replicas in given.items()}
-    found = []
-    for piece in pieces:
-        known = order.get(places.get(piece.name, -1), [])
-        number = known.index(piece.replica) if piece.replica in known else 0
-        found.append(
-            Piece(name=piece.name, values=piece.values, runs=piece.runs, replica=number, alone=len(known) == 1)
-        )
-    return found
+    if not any(census.copied(index) for index in range(len(census.claims))):
+        return []
+    own = [
+        (piece.index, piece.replica, digest)
+        for piece, digest in zip(pieces, digests, strict=True)
+        if census.copied(piece.index) and not piece.nothing
+    ]
+    copies: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for table in exchange.tables(np.array(own, dtype=np.int64).reshape(-1, 3)):
+        for index, replica, digest in table.tolist():
+            copies[index][replica].append(digest)
+    return sorted(index for index, found in copies.items() if len({tuple(sorted(one)) for one in found.values()}) > 1)

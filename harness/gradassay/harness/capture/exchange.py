@@ -11,7 +11,8 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 
-_HEAD = 256
+# What most tables have, in numbers of 8 bytes, goes along with their length.
+_HEAD = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +36,11 @@ class Exchange:
         """Every rank's table [n, c] int64, by rank; n may differ, c not."""
         if self.size == 1:
             return [table]
-        # A head of as many rows as most tables have goes with their number; longer tables need a second exchange.
-        heads = self._gather(_padded(table, _HEAD, first=len(table)))
+        rows = _HEAD // table.shape[1]
+        heads = self._gather(_padded(table, rows, first=len(table)))
         counts = [int(head[0, 0]) for head in heads]
         longest = max(counts)
-        rests = self._gather(_padded(table[_HEAD:], longest - _HEAD)) if longest > _HEAD else [table[:0]] * len(heads)
+        rests = self._gather(_padded(table[rows:], longest - rows)) if longest > rows else [table[:0]] * len(heads)
         return [
             np.concatenate((head[1:], rest))[:count] for head, rest, count in zip(heads, rests, counts, strict=True)
         ]

@@ -19,16 +19,14 @@ class Piece:
 
     name: canonical. values: 1-D local values in the order of `runs`, None where the framework gave no gradient.
     runs: [n, 2] int64, first global element index and length of every stretch, in the flattened unsharded parameter.
-    replica: number of the copy that this belongs to, from 0. All pieces of one parameter and replica, over all
-    ranks, must cover every element exactly once; replica 0 is what the record keeps, the others are compared with it.
-    alone: known to be the only copy.
+    replica: number of the copy that this belongs to. All pieces of one parameter and replica, over all
+    ranks, must cover every element exactly once; the lowest is what the record keeps, the others are compared with it.
     """
 
     name: str
     values: Tensor | None
     runs: NDArray[np.int64]
     replica: int = 0
-    alone: bool = False
 
 
 def whole(name: str, gradient: Tensor | None, *, numel: int, replica: int = 0) -> Piece:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-import torch
 from torch import nn
 
 from gradassay.goldens.record import Capture
-from gradassay.harness.capture.change import UNIT_ROUNDOFF, changes, rounding
-from gradassay.harness.capture.copies import numbered
+from gradassay.harness.capture.change import changes, rounding
 from gradassay.harness.capture.exchange import Exchange
 from gradassay.harness.capture.models.protocol import Model
 from gradassay.harness.capture.moment.values import check_cleared, check_clipped, check_one_copy, check_reduced
@@ -34,7 +31,7 @@ class Scene:
     def take(self, pieces: list[Piece]) -> Taken:
         """The capture of all ranks' pieces by the model's own names; collective."""
         return take(
-            numbered(self.subject.canonical(pieces), self.subject.parameters, self.exchange),
+            self.subject.canonical(pieces),
             self.subject.parameters,
             self.exchange,
             dp_rank=self.model.place.dp_rank,
@@ -44,17 +41,15 @@ class Scene:
 
     def gradient(self, stage: str, *, scale: float, anyway: bool) -> Taken:
         """The capture of the gradient divided by `scale`; raises WrongMoment for what does not look like it."""
-        pieces = [_divided(piece, scale) for piece in self.model.gradients()]
-        taken = self.take(pieces)
+        taken = self.take([_divided(piece, scale) for piece in self.model.gradients()])
         if not anyway:
-            dtype = self._coarsest(pieces)
             check_cleared(taken.capture)
             if self.model.place.layout.dp == 1:
-                check_one_copy(taken.capture, taken.parameters, dtype)
+                check_one_copy(taken.capture, taken.parameters, taken.dtype)
             if self.model.reduced_by_script:
-                check_reduced(taken.capture, taken.parameters, dtype)
+                check_reduced(taken.capture, taken.parameters, taken.dtype)
             if stage == "reduced":
-                check_clipped(taken.capture, dtype)
+                check_clipped(taken.capture, taken.dtype)
         return taken
 
     def local(self, units: UnitSketches, *, scale: float) -> Capture:
@@ -94,13 +89,6 @@ class Scene:
         """Watches a window of micro-batches from here on, to be sketched in `units`."""
         accum = self.model.place.layout.accum
         return Watch(outer, self.model, accum=accum, units=units, canonical=self.subject.canonical)
-
-    def _coarsest(self, pieces: Sequence[Piece]) -> torch.dtype:
-        """The element type of any rank's gradients that rounds most; collective."""
-        known = sorted(UNIT_ROUNDOFF, key=UNIT_ROUNDOFF.__getitem__)
-        own = [known.index(piece.values.dtype) for piece in pieces if piece.values is not None]
-        tables = self.exchange.tables(np.array([[max(own, default=0)]], dtype=np.int64))
-        return known[max(int(table[0, 0]) for table in tables)]
 
 
 def _divided(piece: Piece, scale: float) -> Piece:

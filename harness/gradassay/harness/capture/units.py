@@ -14,7 +14,8 @@ from gradassay.goldens.record import Capture
 from gradassay.goldens.sketch import BUCKETS, SEGMENTS, add_checked
 from gradassay.harness.capture.device import choice
 from gradassay.harness.capture.exchange import Exchange
-from gradassay.harness.capture.measured import as_array, combine, held, places_of
+from gradassay.harness.capture.held import as_array, held, places_of
+from gradassay.harness.capture.measured import combine
 from gradassay.harness.capture.piece import Piece
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import torch
 from gradassay.goldens.errors import Incomplete
 from gradassay.goldens.header import Parameter
 from gradassay.goldens.record import Capture
-from gradassay.harness.capture import measured
+from gradassay.harness.capture import held
 from gradassay.harness.capture.device import choice
 from gradassay.harness.capture.exchange import Exchange
 from gradassay.harness.capture.piece import Piece, stretch, whole
@@ -48,7 +48,7 @@ def nothing_is_copied(on_device: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(values: torch.Tensor) -> None:
         raise AssertionError(f"{values.shape} was copied")
 
-    monkeypatch.setattr(measured, "as_array", refuse)
+    monkeypatch.setattr(held, "as_array", refuse)
 
 
 def pieces(*, wrong: float = 1.0) -> list[Piece]:

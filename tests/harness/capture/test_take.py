@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from gradassay.goldens.header import Parameter
+from gradassay.goldens.kernel import threads
 from gradassay.goldens.sketch import sketch
 from gradassay.harness.capture.exchange import Exchange
 from gradassay.harness.capture.piece import stretch, whole
@@ -62,3 +63,24 @@ def test_copies_that_differ_within_one_process():
     capture = take(pieces, (WEIGHT,), ALONE).capture
     assert capture.rank_sketch is not None
     assert np.allclose(capture.sketch[0], sketch(VALUES.numpy())), "copy 0 is what the record keeps"
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_threads_that_share_pieces_change_nothing(count, monkeypatch):
+    monkeypatch.setattr(threads, "worth", lambda _elements: count > 1)
+    monkeypatch.setattr(threads, "count", lambda: count)
+    named = [Parameter(name=f"p{number}", shape=(40 + number, 30), family="dense") for number in range(40)]
+    pieces = []
+    for parameter in named:
+        values, half = torch.randn(parameter.numel, dtype=torch.float64), parameter.numel // 2
+        pieces += [
+            stretch(parameter.name, values[:half], start=0, length=half),
+            stretch(parameter.name, values[half:], start=half, length=parameter.numel - half),
+            whole(parameter.name, values, numel=parameter.numel, replica=1),
+        ]
+    capture = take(pieces, tuple(named), ALONE).capture
+    for index in range(len(named)):
+        values = pieces[3 * index + 2].values
+        assert values is not None
+        assert np.allclose(capture.sketch[index], sketch(values.numpy()), atol=1e-12)
+        assert capture.norm2[index] == pytest.approx(float(values @ values), rel=1e-12)

@@ -39,6 +39,33 @@ def test_units_are_kept_apart_and_averaged_over_ranks() -> None:
     assert again.present.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.float16])
+def test_a_whole_gradient_is_added_as_its_piece_is(dtype: torch.dtype) -> None:
+    up, scale = torch.randn(40, 64).t().to(dtype), torch.tensor([1.0, 2.0, float("nan"), 4, 5, 6, 7]).to(dtype)
+    units = UnitSketches(PARAMETERS, ALONE, accum=2, whole={"net.up": "up", "net.scale": "scale"})
+    assert units.add_whole("net.up", up, 1)
+    assert units.add_whole("net.up", up.requires_grad_(), 1), "a parameter may be used twice"
+    assert units.add_whole("net.scale", scale, 0)
+    found = units.capture()
+    units.add([whole("up", up, numel=2560)] * 2, 1)
+    units.add([whole("scale", scale, numel=7)], 0)
+    expected = units.capture()
+    assert found.units is not None
+    assert expected.units is not None
+    np.testing.assert_array_equal(found.units, expected.units)
+    assert found.present.tolist() == [1, 1]
+    assert found.nonfinite.tolist() == expected.nonfinite.tolist() == [0, 1]
+    assert found.absmax.tolist() == expected.absmax.tolist()
+
+
+def test_what_is_not_whole_is_left_to_pieces() -> None:
+    units = UnitSketches(PARAMETERS, ALONE, accum=1, whole={"net.up": "up"})
+    assert not units.add_whole("net.scale", torch.ones(7), 0)
+    assert not units.add_whole("net.up", torch.ones(64, 39), 0)
+    assert not units.add_whole("net.up", torch.nn.Parameter(torch.ones(64, 40)), 0), "a tensor of another kind"
+    assert not units.capture().present.any()
+
+
 def test_what_is_no_parameter_is_refused() -> None:
     with pytest.raises(Incomplete, match="'down'"):
         UnitSketches(PARAMETERS, ALONE, accum=1).add([whole("down", torch.ones(3), numel=3)], 0)

@@ -83,6 +83,7 @@ class Scene:
             accum=place.layout.accum,
             dp_rank=place.dp_rank,
             dp=place.layout.dp,
+            whole=self.subject.renamed if place.tp_rank == 0 else {},
         )
 
     def watch(self, outer: nn.Module, units: UnitSketches | None) -> Watch:

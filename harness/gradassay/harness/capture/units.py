@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from gradassay.goldens.header import Parameter
+from gradassay.goldens.kernel.segments import add
 from gradassay.goldens.record import Capture
 from gradassay.goldens.sketch import BUCKETS, SEGMENTS, add_checked
 from gradassay.harness.capture.device import choice
@@ -39,6 +41,8 @@ class UnitSketches:
     Of P parameters there are [accum * groups, P, 1024] numbers on every rank, which are exchanged once, by one all-reduce.
     What lies on a GPU is added up there, [accum, P, 1072] numbers, and copied once, so that no hook waits for it.
     So that this stays small at any scale, neighbouring ranks are added up where there would be more than MOST_UNITS units.
+
+    whole: a model's own name -> name of the parameter that it is, for those that this rank has the whole gradient of.
     """
 
     def __init__(
@@ -49,12 +53,18 @@ class UnitSketches:
         accum: int,
         dp_rank: int = 0,
         dp: int = 1,
+        whole: Mapping[str, str] | None = None,
     ) -> None:
         self._parameters, self._places = parameters, places_of(parameters)
         self._exchange, self._accum, self._dp = exchange, accum, dp
         self._groups = group_count(dp, accum)
         self._group = dp_rank // (dp // self._groups)
         self._known: dict[str, tuple[NDArray[np.int64] | None, int, _Place]] = {}
+        self._whole: dict[str, _Place] = {}
+        for own, name in (whole or {}).items():
+            index = self._places[name]
+            total = parameters[index].numel
+            self._whole[own] = (index, total, np.array([[0, total]], dtype=np.int64))
         self._begin()
 
     def forget(self) -> None:
@@ -70,6 +80,7 @@ class UnitSketches:
         # [accum, P, 1024]: the units of this rank.
         self._own = units[self._group :: self._groups]
         self._totals = np.zeros((count, 3))
+        self._rows, self._totals_of = [list(unit) for unit in self._own], list(self._totals)
         self._there: dict[torch.device, Numbers] = {}
 
     @property
@@ -82,13 +93,29 @@ class UnitSketches:
         bound = self._count * count * BUCKETS
         return numbers[:bound].reshape(self._count, count, BUCKETS), numbers[bound:].reshape(count, -1)
 
+    def add_whole(self, name: str, gradient: Tensor, micro: int) -> bool:
+        """Adds the gradient of a parameter by the model's own name, if it is one of `whole` and lies there as such on the CPU;
+        else returns False.
+
+        Short, because it runs between kernels of the model, which leave nothing of it in any cache: most of what a hook
+        takes is to fetch its own code.
+        """
+        place = self._whole.get(name)
+        if place is None or type(gradient) is not Tensor or gradient.is_cuda or gradient.numel() != place[1]:
+            return False
+        index, total, runs = place
+        self._facts[index, 0] = 1
+        values, sketch = as_array(gradient).reshape(-1), self._rows[micro][index]
+        (add if total > BUCKETS else add_checked)(values, runs, total, sketch, self._totals_of[index])
+        return True
+
     def add(self, pieces: Sequence[Piece], micro: int) -> None:
         """Adds what one backward pass gave for some parameters. Raises Incomplete for names and sizes that do not fit."""
         for piece in pieces:
             if piece.values is None:
                 continue
             index, total, runs = self._place(piece, piece.values.numel())
-            self._facts[index, 0] += 1
+            self._facts[index, 0] = 1
             if choice.stays(piece.values):
                 row = micro * len(self._parameters) + index
                 self._on(piece.values.device).add(row, piece.values, runs, total)

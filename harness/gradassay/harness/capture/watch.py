@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gradassay.harness.capture.models.protocol import Model
+from gradassay.harness.capture.models.tensors import local_pieces
 from gradassay.harness.capture.moment.sign import Moment, Sign
 from gradassay.harness.capture.piece import Piece
 from gradassay.harness.capture.units import UnitSketches
@@ -18,7 +19,7 @@ class Watch:
     """Hooks on a model, until they are removed. A micro-batch is a forward pass of `outer` with gradients enabled, outside
     of any backward pass, in which activations may be computed again.
 
-    canonical: from a model's pieces to those that `units` takes; units: None to count only.
+    canonical: from a model's pieces to those that `units` takes. units: None to count only.
     """
 
     def __init__(
@@ -31,13 +32,13 @@ class Watch:
         canonical: Callable[[list[Piece]], list[Piece]],
     ) -> None:
         self.units = units
-        self._accum, self._canonical = accum, canonical
+        self._accum, self._canonical, self._place = accum, canonical, model.place
         self._micro_steps = self._overlapping = 0
         self._seen = True
         # What the model returns grows while it runs: sharded parameters exist once they were gathered.
         self._handles: list[list[Any]] = [[outer.register_forward_pre_hook(self._begin)]]
         if units is not None:
-            self._handles.append(model.watch(self._add))
+            self._handles.append(model.watch(self._see))
 
     def signs(self) -> list[Sign]:
         """That other than `accum` micro-batches ran, or that they cannot be told apart."""
@@ -60,7 +61,9 @@ class Watch:
             self._micro_steps += 1
             self._seen = False
 
-    def _add(self, pieces: list[Piece]) -> None:
+    def _see(self, name: str, gradient: Tensor) -> None:
         self._seen = True
-        if self.units is not None and 0 < self._micro_steps <= self._accum:
-            self.units.add(self._canonical(pieces), self._micro_steps - 1)
+        micro, units = self._micro_steps - 1, self.units
+        if units is None or not 0 <= micro < self._accum or units.add_whole(name, gradient, micro):
+            return
+        units.add(self._canonical(local_pieces(name, gradient, self._place)), micro)

@@ -35,7 +35,8 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
 
 def recognise(model: nn.Module, layout: Layout, reductions: Reductions) -> Model:
     """What `model` is on this rank. Raises UsageError for a wrapper that is not known."""
-    for module in model.modules():
+    modules = list(model.modules())
+    for module in modules:
         _refuse(module)
     wrapper: DistributedDataParallel | None = None
     inner: Any = model
@@ -56,7 +57,7 @@ def recognise(model: nn.Module, layout: Layout, reductions: Reductions) -> Model
     place = Place.of(layout, inner.parameters())
     if wrapper is not None:
         return Distributed(module=inner, place=place, wrapper=wrapper, reductions=reductions)
-    if any(isinstance(module, FSDPModule) for module in inner.modules()):
+    if any(isinstance(module, FSDPModule) for module in modules):
         return FullySharded(module=inner, place=place)
     return Plain(module=inner, place=place)
 

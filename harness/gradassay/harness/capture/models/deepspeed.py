@@ -83,7 +83,7 @@ class Engine:
 
     def watch(self, see: See) -> list[Any]:
         """Hooks on the parameters that autograd sees; a partitioned one is whole while its gradient is computed."""
-        return [hooked(name, parameter, self.place, see) for name, parameter in self._named()]
+        return [hooked(name, parameter, see) for name, parameter in self._named()]
 
     def _named(self) -> Iterator[tuple[str, nn.Parameter]]:
         return named(self.module)

@@ -59,7 +59,7 @@ class FullySharded(Plain):
                     where = sharded._module_info
                     path = paths[id(where.module)]
                     name = plain.of(f"{path}.{where.param_name}" if path else where.param_name)
-                    handles.append(hooked(name, whole, self.place, see))
+                    handles.append(hooked(name, whole, see))
 
         handles += [owner.register_forward_pre_hook(look) for owner in groups]
         managed = {
@@ -70,9 +70,7 @@ class FullySharded(Plain):
             for tensor in (parameter.sharded_param, getattr(parameter, "_unsharded_param", None))
         }
         handles += [
-            hooked(name, parameter, self.place, see)
-            for name, parameter in named(self.module)
-            if id(parameter) not in managed
+            hooked(name, parameter, see) for name, parameter in named(self.module) if id(parameter) not in managed
         ]
         return handles
 

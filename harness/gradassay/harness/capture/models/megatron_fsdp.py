@@ -74,11 +74,7 @@ class MegatronFsdp:
     def watch(self, see: See) -> list[Any]:
         """Hooks on the parameters that autograd sees."""
         names = {name for name, _, _ in trained(self.wrapper)}
-        return [
-            hooked(name, parameter, self.place, see)
-            for name, parameter in self.wrapper.raw_param.items()
-            if name in names
-        ]
+        return [hooked(name, parameter, see) for name, parameter in self.wrapper.raw_param.items() if name in names]
 
     def _pieces(self, values: Callable[[Any], Tensor | None]) -> list[Piece]:
         place = self.place

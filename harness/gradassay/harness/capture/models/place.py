@@ -25,6 +25,8 @@ class Place:
     def of(cls, layout: Layout, parameters: Iterable[Tensor]) -> Place:
         """This process's place. Tensor-parallel ranks are neighbours unless the mesh of a parameter says otherwise."""
         rank = dist.get_rank() if dist.is_initialized() else 0
+        if layout.tp == 1:
+            return cls(layout=layout, rank=rank)
         strides = (_stride(parameter, layout.tp) for parameter in parameters)
         return cls(layout=layout, rank=rank, tp_stride=next((stride for stride in strides if stride), 1))
 

@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gradassay.harness.capture.models.place import Place
 from gradassay.harness.capture.models.protocol import Own, See
-from gradassay.harness.capture.models.tensors import is_partial, local_pieces, piece_of
+from gradassay.harness.capture.models.tensors import is_partial, piece_of
 from gradassay.harness.capture.moment.reductions import Reductions
 from gradassay.harness.capture.moment.sign import Moment, Sign
 from gradassay.harness.capture.piece import Piece
@@ -102,7 +102,7 @@ class Plain:
 
     def watch(self, see: See) -> list[Any]:
         """Hooks on the parameters themselves."""
-        return [hooked(name, parameter, self.place, see) for name, parameter in self._trained]
+        return [hooked(name, parameter, see) for name, parameter in self._trained]
 
     @cached_property
     def _trained(self) -> list[tuple[str, nn.Parameter]]:
@@ -138,12 +138,6 @@ class Distributed(Plain):
         return [*super().signs(), *self.reductions.signs(self.wrapper)]
 
 
-def hooked(name: str, tensor: Tensor, place: Place, see: See) -> Any:
+def hooked(name: str, tensor: Tensor, see: See) -> Any:
     """The handle of a hook that shows what a backward pass gives for `tensor`."""
-
-    def hook(gradient: Tensor) -> None:
-        pieces = local_pieces(name, gradient, place)
-        if pieces:
-            see(pieces)
-
-    return tensor.register_hook(hook)
+    return tensor.register_hook(lambda gradient: see(name, gradient))

@@ -12,8 +12,8 @@ from gradassay.harness.capture.models.place import Place
 from gradassay.harness.capture.moment.sign import Sign
 from gradassay.harness.capture.piece import Piece
 
-See = Callable[[list[Piece]], None]
-"""What is called with a rank's pieces of the gradient of one backward pass."""
+See = Callable[[str, Tensor], None]
+"""What is called with what one backward pass gives for a parameter, and the parameter's own name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +69,6 @@ class Model(Protocol):
         """What says that this is not the moment to capture."""
 
     def watch(self, see: See) -> list[Any]:
-        """Calls `see` with the gradient of every backward pass before it is accumulated or reduced: pieces of which those
-        of one data-parallel rank add up to that rank's gradient. The handles have `remove`; the list may grow.
+        """Calls `see` with the gradient of every backward pass, whole or as a DTensor, before it is accumulated or reduced.
+        The handles have `remove`; the list may grow.
         """

@@ -97,6 +97,20 @@ GOALS: tuple[Goal, ...] = (
         found=_worst("steps", "added_share", "problem", "ranks", factor=100),
     ),
     Goal(
+        benchmark="self_assay",
+        title="Training step under self-assay against a plain one, two ranks",
+        bound=1.1,
+        unit="x",
+        found=_worst("watched", "ratio", "problem", "accum", ranks=2),
+    ),
+    Goal(
+        benchmark="self_assay",
+        title="Training step under self-assay against a plain one, one rank",
+        bound=1.1,
+        unit="x",
+        found=_worst("watched", "ratio", "problem", "accum", ranks=1),
+    ),
+    Goal(
         benchmark="bytes",
         title="Bytes of a record, of float32 gradients",
         bound=0.1,

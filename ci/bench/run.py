@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,24 +33,18 @@ POSTGRES = "/usr/lib/postgresql"
 class Benchmark:
     """A script that prints JSON: one object of lists of cases, or else a case a line.
 
-    arguments: after `python`. quick: further ones for --quick. variables: for its environment.
+    arguments: after `python`. quick: further ones for --quick.
     """
 
     arguments: Sequence[str]
     quick: Sequence[str] = ("--quick",)
-    variables: Mapping[str, str] = field(default_factory=dict)
 
 
-_TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 _SERVICE = ("ci/bench/service.py",)
 BENCHMARKS: Mapping[str, Benchmark] = {
     "sketch": Benchmark(arguments=("-m", "bench.sketch")),
     "step": Benchmark(arguments=("-m", "bench.step")),
-    "self_assay": Benchmark(
-        arguments=(*_TORCHRUN, "ci/bench/self_assay.py"),
-        quick=("--rounds", "1", "--accum", "1"),
-        variables={"OMP_NUM_THREADS": "1"},
-    ),
+    "self_assay": Benchmark(arguments=("-m", "bench.self_assay")),
     "bytes": Benchmark(arguments=("-m", "bench.bytes")),
     "matrix": Benchmark(arguments=("-m", "bench.matrix")),
     "assay": Benchmark(arguments=("-m", "bench.assay")),
@@ -102,7 +96,7 @@ def _measure(name: str, folder: Path, *, quick: bool, large: bool) -> bool:
         done = subprocess.run(
             [sys.executable, *benchmark.arguments, *more],
             cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": f"{ROOT / 'ci'}{os.pathsep}{ROOT / 'tests'}"} | dict(benchmark.variables),
+            env=os.environ | {"PYTHONPATH": f"{ROOT / 'ci'}{os.pathsep}{ROOT / 'tests'}"},
             stdout=subprocess.PIPE,
             text=True,
             check=False,

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 from contextlib import nullcontext
 from statistics import median
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from bench.memory import peak_added
+from bench.ranks import is_rank, launch
 from bench.turns import in_turns, ratio
 from gradassay.harness import Layout, Recorder, load_problem
 
@@ -34,24 +32,10 @@ def main() -> None:
     parser.add_argument("--accum", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="a small problem and few rounds: proves that it runs")
     given = parser.parse_args()
-    if "RANK" in os.environ:
+    if is_rank():
         _rank(QUICK if given.quick else PROBLEM, 3 if given.quick else given.rounds, given.accum)
         return
-    print(json.dumps({"steps": [_launch(ranks, sys.argv[1:]) for ranks in given.ranks]}))
-
-
-def _launch(ranks: int, arguments: list[str]) -> dict[str, Any]:
-    threads = max(1, len(os.sched_getaffinity(0)) // ranks)
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "-m", "bench.step"]
-    done = subprocess.run(
-        [sys.executable, *launcher, *arguments],
-        env=os.environ | {"OMP_NUM_THREADS": str(threads)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    case: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return case
+    print(json.dumps({"steps": [launch("bench.step", ranks, sys.argv[1:]) for ranks in given.ranks]}))
 
 
 def _rank(name: str, rounds: int, accum: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradassay.goldens.assay.shapes import Setting
-from gradassay.goldens.assay.stages import ROUNDOFF, clip_rounding, due_scales, wrong_clips
+from gradassay.goldens.assay.stages import ROUNDOFF, averaging, clip_rounding, due_scales, wrong_clips
 from gradassay.goldens.golden import Golden
 from gradassay.goldens.header import Parameter, RecordHeader, StageStep
 from gradassay.goldens.record import Capture, Record
@@ -22,7 +22,8 @@ class Evidence:
     basis: [U, P, 1024], every unit's own gradient. true: [U], by how much each counts in the truth. truth, measured:
     [P, 1024]. copies: [R, P, 1024] of what ranks hold whole, or None. terms: the truth of each term of the objective,
     [P, 1024]. history: [P, 1024], the gradient of the step before, or None. norm2, nonfinite, present: [P], as captured.
-    storage: [P], relative rounding of the record's sketches, and of parameters behind an update. cancelled: [P], at least
+    storage: [P], relative rounding along the truth that no floor holds: of the record's sketches, of averages over ranks, of
+    clipping, and of parameters behind an update. cancelled: [P], at least
     1, by how much units outweigh the truth that they add up to, infinite where nothing is left of them: rounding happens to
     units, and grows by that in the truth. roundoff: of additions in a coarser type than the golden's, 0 for none. clips: see
     `wrong_clips`.
@@ -93,7 +94,10 @@ def gather(record: Record, golden: Golden, *, stage: str, step: int) -> Evidence
         norm2=capture.norm2[here],
         nonfinite=capture.nonfinite[here],
         present=capture.present[here],
-        storage=stored(measured) + clip_rounding(record.header, where) + rounded(capture, here, due[:, 0], truth),
+        storage=stored(measured)
+        + averaging(record.header)
+        + clip_rounding(record.header, where)
+        + rounded(capture, here, due[:, 0], truth),
         cancelled=cancelled(true, units, truth),
         roundoff=extra_roundoff(record.header),
         clips=wrong_clips(record, where),

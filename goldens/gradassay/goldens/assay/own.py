@@ -11,7 +11,7 @@ from gradassay.goldens.assay.evidence import Evidence, cancelled, rounded, store
 from gradassay.goldens.assay.records import ASSUMED_NOISE
 from gradassay.goldens.assay.result import Assay, Side, Verdict
 from gradassay.goldens.assay.shapes import Setting
-from gradassay.goldens.assay.stages import clip_rounding, due_scales, in_order, unclear, wrong_clips
+from gradassay.goldens.assay.stages import averaging, clip_rounding, due_scales, in_order, unclear, wrong_clips
 from gradassay.goldens.errors import UsageError
 from gradassay.goldens.header import Parameter, StageStep
 from gradassay.goldens.layout import Layout
@@ -121,6 +121,7 @@ def _gather(record: Record, where: StageStep) -> Evidence:
         present=capture.present,
         storage=stored(capture.sketch)
         + stored(local.units)
+        + averaging(record.header)
         + clip_rounding(record.header, where)
         + rounded(capture, everything, due, truth),
         cancelled=cancelled(true, local.units, truth),

@@ -11,6 +11,7 @@ from gradassay.goldens.assay.convention import declared_scales
 from gradassay.goldens.assay.evidence import Evidence, matched
 from gradassay.goldens.assay.result import Assay, Side, Verdict
 from gradassay.goldens.assay.shapes import Setting
+from gradassay.goldens.assay.stages import averaging
 from gradassay.goldens.header import NoiseFloor
 from gradassay.goldens.record import Record
 
@@ -96,6 +97,6 @@ def _gather(a: Record, b: Record, key: str) -> Evidence:
         norm2=two.norm2[here],
         nonfinite=two.nonfinite[here] + one.nonfinite[there],
         present=two.present[here],
-        storage=np.full(len(parameters), 2.0**-23),
+        storage=np.full(len(parameters), 2.0**-23 + averaging(a.header) + averaging(b.header)),
         cancelled=np.ones(len(parameters)),
     )

@@ -91,6 +91,17 @@ def clip_rounding(header: RecordHeader, where: StageStep) -> float:
     return 3 * ROUNDOFF.get(header.dtype.gradient, ROUNDOFF["bfloat16"])
 
 
+def averaging(header: RecordHeader) -> float:
+    """Relative rounding of gradients that are multiplied by 1 / ranks after every micro-batch, as DistributedDataParallel
+    does without no_sync(): what was added up before is multiplied again, by ranks * (1 / ranks), which is 1 only where ranks
+    are a power of two, as 1 / ranks is rounded to float32 for all gradients but those in float64.
+    """
+    layout = header.layout
+    if layout.dp & (layout.dp - 1) == 0:
+        return 0.0
+    return layout.accum * ROUNDOFF["float64" if header.dtype.gradient == "float64" else "float32"]
+
+
 def clip_coefficient(record: Record, step: int) -> float:
     """`min(1, max_norm / (total norm + 1e-6))`, as torch.nn.utils.clip_grad_norm_ has it, with the total norm of the
     record's own reduced gradient; 1 where nothing is clipped.

@@ -62,7 +62,7 @@ matrix: $(READY)  ## every reference strategy in every layout against its golden
 faults: gate  ## every injectable fault on every strategy, as docs/injected-faults.md
 	$(BIN)/python ci/faults_table.py
 
-power: $(READY)  ## the smallest errors that goldens and published checks show, as docs/power.md
+power: $(READY)  ## the smallest errors that goldens and published checks show, as docs/power.md; goes on where it was
 	$(BIN)/python ci/power_report.py
 
 naming: $(READY)  ## how often laws are named right, tied or wrong in layouts drawn at random, as docs/naming.md; hard units, as docs/conditioning.md

@@ -1,21 +1,25 @@
 """Measures what goldens and published checks see, and writes docs/power.md.
 
-1. python ci/power_report.py
-2. python ci/power_report.py --problem moe-tiny --dtype float32 --page power.md
+1. python ci/power_report.py                           every golden; goes on where it was ended
+2. python ci/power_report.py --problem moe-tiny --dtype float32 --fresh
+Each golden's part is kept in build/power, and the page has all that are there; --fresh measures them again.
 Exit code 0 where every figure meets its goal and no honest run was flagged by gradassay, else 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from matrix_report import Lines
 
+from gradassay.goldens.atomic import write_atomically
 from gradassay.goldens.golden import Golden
 from gradassay.harness.build import build_golden
 from gradassay.harness.launch import Pool
@@ -27,6 +31,7 @@ from gradassay.harness.power.measure import SKETCH
 from gradassay.harness.power.table import by_check, by_family, markdown
 
 ROOT = Path(__file__).parent.parent
+KEPT = ROOT / "build" / "power"
 PROBLEMS = ("dense-tiny", "moe-tiny", "ragged-tiny", "moe-small")
 DTYPES = ("float32", "bfloat16")
 GOALS: Mapping[str, Mapping[str, float]] = {
@@ -38,7 +43,7 @@ GOALS: Mapping[str, Mapping[str, float]] = {
 _HEAD = """# Detection power
 
 How small an error is still flagged: of the goldens of the package's problems, and of the checks that others publish,
-on the same tensors. Written by `make power`{seconds}; `gradassay power GOLDEN` measures one golden.
+on the same tensors. Written by `make power`{seconds}; `gradassay power GOLDEN` measures one golden.{unmeasured}
 
 Honest runs ({strategies}; four ranks of three micro-batches, gloo on CPUs) are taken with their whole gradients. An
 error of some size is put into the record and into the gradients alike, and the size is bisected until the smallest
@@ -69,22 +74,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--problem", action="append", choices=PROBLEMS)
     parser.add_argument("--dtype", action="append", choices=DTYPES)
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "power.md")
+    parser.add_argument("--fresh", action="store_true", help="measure what was measured before, too")
     given = parser.parse_args(arguments)
-    began, parts, missed = time.monotonic(), [], []
     with tempfile.TemporaryDirectory(prefix="gradassay-power-") as folder, Pool() as pool:
         for problem in given.problem or PROBLEMS:
             for dtype in given.dtype or DTYPES:
-                golden = _golden(problem, dtype, pool, Path(folder))
-                found = measure(run_honest(golden, pool, Path(folder) / "runs", progress=Lines()), progress=Lines())
-                own = _missed(golden, found)
-                parts.append(_part(golden, found, own))
-                missed += own
-    rules = "".join(f"| {rule.name} | {rule.rule} |\n" for rule in RULES)
-    seconds = f" in {time.monotonic() - began:.0f} s"
-    head = _HEAD.format(seconds=seconds, strategies=", ".join(STRATEGIES), rules=rules)
-    given.page.write_text(head + "".join(parts), encoding="utf-8")
+                if given.fresh or not _kept(problem, dtype).exists():
+                    _measure(problem, dtype, pool, Path(folder))
+    kept = {f"{problem}.{dtype}": _kept(problem, dtype) for problem in PROBLEMS for dtype in DTYPES}
+    parts = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in kept.items() if path.exists()}
+    given.page.write_text(_page(parts, [name for name in kept if name not in parts]), encoding="utf-8")
+    missed = [line for part in parts.values() for line in part["missed"]]
     print("\n".join(missed) or "every goal is met", file=sys.stderr)
     return 1 if missed else 0
+
+
+def _kept(problem: str, dtype: str) -> Path:
+    return KEPT / f"{problem}.{dtype}.json"
+
+
+def _measure(problem: str, dtype: str, pool: Pool, folder: Path) -> None:
+    """Keeps the part of one golden, whole or not at all."""
+    began = time.monotonic()
+    golden = _golden(problem, dtype, pool, folder)
+    found = measure(run_honest(golden, pool, folder / "runs", progress=Lines()), progress=Lines())
+    missed = _missed(golden, found)
+    part = {"seconds": time.monotonic() - began, "missed": missed, "text": _part(golden, found, missed)}
+    write_atomically(_kept(problem, dtype), json.dumps(part).encode())
+
+
+def _page(parts: Mapping[str, Mapping[str, Any]], unmeasured: Sequence[str]) -> str:
+    rules = "".join(f"| {rule.name} | {rule.rule} |\n" for rule in RULES)
+    head = _HEAD.format(
+        seconds=f" in {sum(part['seconds'] for part in parts.values()):.0f} s",
+        strategies=", ".join(STRATEGIES),
+        rules=rules,
+        unmeasured=f"\nNot measured: {', '.join(unmeasured)}." if unmeasured else "",
+    )
+    return head + "".join(part["text"] for part in parts.values())
 
 
 def _golden(problem: str, dtype: str, pool: Pool, folder: Path) -> Golden:

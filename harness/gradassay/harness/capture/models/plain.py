@@ -73,15 +73,7 @@ class Plain:
 
     def parameters(self) -> list[Own]:
         """Trained parameters; an expert by its own mark has `allreduce = False`."""
-        return [
-            Own(
-                name=name,
-                shape=tuple(parameter.shape),
-                expert=not getattr(parameter, "allreduce", True),
-                tensor=parameter,
-            )
-            for name, parameter in self._trained
-        ]
+        return self._own
 
     def gradients(self) -> list[Piece]:
         """Of `.grad`."""
@@ -103,6 +95,18 @@ class Plain:
     def watch(self, see: See) -> list[Any]:
         """Hooks on the parameters themselves."""
         return [hooked(name, parameter, see) for name, parameter in self._trained]
+
+    @cached_property
+    def _own(self) -> list[Own]:
+        return [
+            Own(
+                name=name,
+                shape=tuple(parameter.shape),
+                expert=not getattr(parameter, "allreduce", True),
+                tensor=parameter,
+            )
+            for name, parameter in self._trained
+        ]
 
     @cached_property
     def _trained(self) -> list[tuple[str, nn.Parameter]]:

@@ -419,3 +419,11 @@ def test_fields_replaced_at_random(kind: str, data: st.DataObject, value: Any, t
     else:
         message = "read"
     assert message
+
+
+@pytest.mark.parametrize("length", [0x80, 0x280, 0x2E80, 0x40480])
+def test_a_truncated_file_is_no_pickle_whatever_its_header_is_long(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "cut.safetensors"
+    path.write_bytes(length.to_bytes(8, "little") + b'{"__metadata__"')
+    with pytest.raises(InvalidFile, match=f"header claims {length}"):
+        read_record(path)

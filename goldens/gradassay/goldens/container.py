@@ -137,7 +137,9 @@ def header_bytes(path: Path, prefix: bytes, size: int) -> int:
     length = int.from_bytes(prefix, "little")
     if len(prefix) == 8 and 2 <= length <= min(size - 8, MAX_HEADER_BYTES):
         return length
-    if prefix[:1] == b"\x80" or prefix[:2] == b"PK":
+    # As a number, what a pickle begins with is beyond any header; the length of a header may well begin with that byte.
+    is_pickle = prefix[:1] == b"\x80" and (len(prefix) < 8 or length > MAX_HEADER_BYTES)
+    if is_pickle or prefix[:4] == b"PK\x03\x04":
         invalid(path, "file", "safetensors", "a pickle or zip archive", hint="pickles are never read")
     found = f"{size} bytes, of which the header claims {length}" if len(prefix) == 8 else f"{size} bytes"
     invalid(path, "file", "safetensors", found, hint="the file is truncated or of another type")
